@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 from multilang import BasicBolt, LocalCluster, TopologyBuilder
+from multilang.connectors import FromIterable
 from multilang.streams import StreamBuilder
-from multilang.streams.items import Items
 
 SENTENCE = "the cow jumped over the moon and word{} ran away with spoon number{}"
 BYTEWAX = """
@@ -66,7 +66,7 @@ def by_streams(sentences):
 
 def by_tuples(sentences):
     builder = TopologyBuilder()
-    builder.set_spout("source", Items(sentences))
+    builder.set_spout("source", FromIterable(sentences))
     builder.set_bolt("split", Split).shuffle_grouping("source")
     builder.set_bolt("count", Count).fields_grouping("split", "word")
     return builder.build("tuples")

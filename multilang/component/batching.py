@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 
+MAX_SPOUT_PENDING = "topology.max.spout.pending"
+
+
 class BatchingBolt(AnchoredBolt):
     """Collects tuples into groups by ``group_key`` and gives each group to ``process_batch``.
 
@@ -35,6 +38,7 @@ class BatchingBolt(AnchoredBolt):
 
     _groups: dict[Hashable, list[Tuple]]
     _ticks: int = 0
+    _by_ticks = True
 
     def group_key(self, tup: Tuple) -> Hashable:
         """Return the key of the group that ``tup`` belongs to; unless overridden, all tuples are one group."""
@@ -123,8 +127,43 @@ class BatchingBolt(AnchoredBolt):
             raise ConfigError(
                 f"{type(self).__name__}.ticks_between_batches is {self.ticks_between_batches!r}; use a number from 1"
             )
-        if not conf.get("topology.tick.tuple.freq.secs") and self.batch_size != 1:
+        if self._by_ticks and not conf.get("topology.tick.tuple.freq.secs") and self.batch_size != 1:
             raise ConfigError(
                 f"{type(self).__name__} of component {context.component!r} gets no ticks, so that a group smaller than "
                 "batch_size would wait for ever: set topology.tick.tuple.freq.secs in its conf"
             )
+
+
+class LingeringBolt(BatchingBolt):
+    """A BatchingBolt whose tuples wait for one another for a moment only: a group is due ``linger_secs`` after its first.
+
+    At most half of ``topology.max.spout.pending`` wait, so that a spout goes on with the other half.
+
+    Attributes:
+        linger_secs: The longest time for which a tuple waits for others.
+    """
+
+    linger_secs: float = 0.05
+
+    component_conf = {}
+    _by_ticks = False
+    _armed = False
+
+    def process(self, tup: Tuple) -> None:
+        if not self._armed:
+            self._armed = True
+            self.set_timer(self.linger_secs, self._flush)
+        super().process(tup)
+
+    def process_tick(self, tup: Tuple) -> None:
+        """Do nothing: what waits is due by its timer."""
+
+    def _flush(self) -> None:
+        self._armed = False
+        self.process_batches()
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        most = conf.get(MAX_SPOUT_PENDING)
+        if most and self.batch_size is not None:
+            self.batch_size = max(1, min(self.batch_size, most // 2))
+        super()._attach(collector, conf, context)

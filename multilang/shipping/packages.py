@@ -139,7 +139,7 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
         conf = {**topology.conf, **spec.conf}
         for part in _parts(spec.component):
             yield part, f"{type(part).__name__} of {who}"
-            if isinstance(part, PositionSpout):
+            if isinstance(part, PositionSpout) and part.keeps_position(conf):
                 try:
                     check_positions(conf, spec.id)
                 except NotSetError as problem:

@@ -16,11 +16,12 @@ from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.declared import Declared, changed_text
 from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
+from multilang.state.settings import POSITIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
+    from collections.abc import Callable, Mapping
+    from typing import Any, ClassVar, Literal
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -47,10 +48,13 @@ class PositionSpout(ReplayableSpout):
     Attributes:
         save_secs: Seconds between two saves of the position.
         max_replays: How often a failed tuple is replayed before it is given up; None: without limit.
+        needs_positions: Whether it always keeps its position. If not, it does so only where the conf has
+            ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
     """
 
-    max_replays = None
+    max_replays: int | None = None
     save_secs: float = 1.0
+    needs_positions: ClassVar[bool] = True
 
     _positions: PositionStore | None = None
     _mark: str | None  # the position after the last turn up to which all is done
@@ -156,15 +160,25 @@ class PositionSpout(ReplayableSpout):
         self._tasks = len(context.tasks(context.component))
         # Of what is kept, only the position changes.
         self._about = f',"tasks":{self._tasks},"source":{dumps(self._declared.to_json())}}}'
+        if collector.replays_by_position:  # then no tuple need be kept for a replay
+            self._shadow(PositionSpout, {"emit": collector.emit})
+        elif not self.keeps_position(conf):  # then no turn is counted
+            self._shadow(PositionSpout, {"emit": super().emit, "ack": super().ack, "fail": super().fail})
+
+    def keeps_position(self, conf: Mapping[str, Any]) -> bool:
+        """Return whether it keeps its position with this conf, apart from checkpoints."""
+        return self.needs_positions or conf.get(POSITIONS) is not None
 
     def check_start(self, conf: dict[str, Any]) -> None:
         super().check_start(conf)
+        if not self.keeps_position(conf):
+            return
         from multilang.state.positions import open_positions
 
         open_positions(conf, type(self).__name__)  # it checks the setting
 
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
-        if self._collector.keeps_position:
+        if self._collector.keeps_position or not self.keeps_position(conf):
             return
         from multilang.state.positions import declared_of, open_positions, refused_positions
 

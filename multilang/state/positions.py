@@ -18,7 +18,7 @@ from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.names import SPOUT
 from multilang.state.owner import claim
-from multilang.state.settings import may_return, owner_of, state_file
+from multilang.state.settings import POSITIONS, may_return, owner_of, state_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from multilang.state.owner import OwnedPlace, Ownership
 
-POSITIONS = "multilang.positions"
 _FILES = "sqlite"  # the database of a setting that is a path
 _NOTES = f"{SPOUT}/0"  # the note beside the positions; see multilang.state.witness
 _SAME = {"rediss": "redis"}  # the schemes with TLS

@@ -20,6 +20,7 @@ ALIGNMENT = "multilang.state.alignment"
 CACHE = "multilang.state.cache.keys"
 TRACE = "multilang.state.trace"
 NAME = "multilang.state.name"
+POSITIONS = "multilang.positions"
 LEAST_INTERVAL_MS = 100
 _OWN = (ALIGNMENT, CACHE, NAME, TRACE)
 EXACT = "exact"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from multilang.state.positions import POSITIONS, PositionStore
+from multilang.state.positions import PositionStore
+from multilang.state.settings import POSITIONS
 from multilang.state.sqlite_file import SqliteFile
 
 TYPE_CHECKING = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.batching import BatchingBolt
+from multilang.component.batching import LingeringBolt
 from multilang.component.bolt import AnchoredBolt, BasicBolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.many import TupleList
@@ -30,8 +30,6 @@ LINGER_SECS = 0.005
 
 MOST_TUPLES = 1000
 """The most tuples that wait so."""
-
-MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 
 class Programmed(AnchoredBolt):
@@ -103,20 +101,15 @@ class ChainBolt(Programmed, BasicBolt):
         self.work((tups,))
 
 
-class CombiningBolt(Programmed, BatchingBolt):
+class CombiningBolt(Programmed, LingeringBolt):
     """Works on tuples together, so that what comes of them is combined before it is sent.
 
     They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. If a function fails,
     each is worked on by itself, so that only the one that it can't take fails.
     """
 
-    _armed = False
-
-    def process(self, tup: Tuple) -> None:
-        if not self._armed:
-            self._armed = True
-            self.set_timer(LINGER_SECS, self._flush)
-        super().process(tup)
+    linger_secs = LINGER_SECS
+    batch_size = MOST_TUPLES
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
         try:
@@ -134,16 +127,6 @@ class CombiningBolt(Programmed, BatchingBolt):
             if not isinstance(error, FailedException) or isinstance(error, ReportedFailedException):
                 report_exception(self, error, tup)
             self.fail(tup)
-
-    def _flush(self) -> None:
-        self._armed = False
-        self.process_batches()
-
-    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
-        most = conf.get(MAX_SPOUT_PENDING)
-        # Half of what a spout may have under way, so that it goes on while the other half waits here.
-        self.batch_size = max(1, min(MOST_TUPLES, most // 2)) if most else MOST_TUPLES
-        super()._attach(collector, conf, context)
 
 
 def _by_input(tups: list[Tuple]) -> list[Tuples]:

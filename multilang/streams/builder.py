@@ -99,10 +99,9 @@ class StreamBuilder:
 
 
 def _items(source: Any) -> Spout:
-    from multilang.streams.items import Items, check_items
+    from multilang.connectors.iterables import FromIterable
 
     try:
-        check_items(source)
+        return FromIterable(source)
     except ConfigError as problem:
         raise TopologyError(str(problem)) from None
-    return Items(source)

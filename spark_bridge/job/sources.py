@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from multilang.connectors.values import plain
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
@@ -15,7 +16,7 @@ from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
-from spark_bridge.sources.values import converter, kinds_of, plain
+from spark_bridge.sources.values import converter, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from multilang.connectors.urls import packages_of_url
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
 
@@ -27,16 +28,7 @@ JSON = "json"  # the kind of a column that holds JSON texts
 
 def packages_for(url: str) -> dict[str, str]:
     """Return the packages for reading this URL, as in a component's ``requires``, such as s3fs for s3://."""
-    found = {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18"}
-    try:
-        from fsspec.registry import known_implementations
-    except ImportError:
-        return found
-    for part in url.split("::"):
-        known = known_implementations.get(part.partition("://")[0], {})
-        package = known.get("class", "fsspec").partition(".")[0]
-        found.setdefault(package, package)
-    return found
+    return {"pyarrow": "pyarrow>=18", **packages_of_url(url)}
 
 
 class Folder:

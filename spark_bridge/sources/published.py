@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 
+from multilang.connectors.values import plain
 from multilang.protocol.codec import loads
 from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, packages_for, verified
 from spark_bridge.sources.source import PartitionSource
-from spark_bridge.sources.values import converter, plain
+from spark_bridge.sources.values import converter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

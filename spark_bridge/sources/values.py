@@ -19,11 +19,8 @@ one.
 
 from __future__ import annotations
 
-from base64 import b64encode
-from datetime import date, datetime, time, timezone
-from decimal import Decimal
-
-from multilang.protocol.codec import MAX_DEPTH, encode_values, reason_against
+from multilang.connectors.values import base64_text, iso_text, plain, timestamp_text
+from multilang.protocol.codec import encode_values, reason_against
 from multilang.protocol.errors import UnserializableValue
 from spark_bridge.sources.errors import SourceError
 
@@ -142,66 +139,13 @@ def _struct_converter(parts: list[tuple[str, Convert | None]]) -> Convert:
     return converted
 
 
-def _decimal(value: Any) -> Any:
-    return None if value is None else format(value, "f")
-
-
-def _timestamp(value: Any) -> Any:
-    """Return a time in UTC. A time without a zone is in the zone of the process that Spark gave it to."""
-    return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
-
-
-def _iso(value: Any) -> Any:
-    return None if value is None else value.isoformat()
-
-
-def _base64(value: Any) -> Any:
-    return None if value is None else b64encode(value).decode("ascii")
-
-
 _CONVERTERS: dict[str, Convert] = {
-    "timestamp": _timestamp,
-    "timestamp_ntz": _iso,
-    "date": _iso,
-    "time": _iso,
-    "binary": _base64,
+    "timestamp": timestamp_text,
+    "timestamp_ntz": iso_text,
+    "date": iso_text,
+    "time": iso_text,
+    "binary": base64_text,
 }
-
-
-def plain(value: Any) -> Any:
-    """Return ``value`` with the types that JSON lacks in their JSON form, nested ones included.
-
-    Anything else is returned as it is. Raises UnserializableValue for a value that is nested deeper than Python can
-    follow.
-    """
-    try:
-        return _plain(value)
-    except RecursionError:
-        raise UnserializableValue(f"nested deeper than {MAX_DEPTH} levels, which Storm's parser refuses") from None
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        if value != value:
-            return "NaN"
-        return value if value - value == 0 else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, Decimal):
-        return _decimal(value)
-    if isinstance(value, datetime):
-        return _iso(value) if value.tzinfo is None else _timestamp(value)
-    if isinstance(value, date | time):
-        return _iso(value)
-    if isinstance(value, bytes | bytearray | memoryview):
-        return _base64(value)
-    if hasattr(value, "__fields__"):  # pyspark's Row, which is a tuple otherwise
-        return {name: _plain(each) for name, each in zip(value.__fields__, value, strict=True)}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
-    return value
 
 
 def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:

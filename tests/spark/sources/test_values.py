@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from multilang.connectors.values import plain
 from spark_bridge import RDDSource, SourceError, publish
-from spark_bridge.sources.values import encoded, plain
+from spark_bridge.sources.values import encoded
 from tests.soak import soak_only
 
 if TYPE_CHECKING:

@@ -1,0 +1,276 @@
+"""Files as sources and sinks, in the formats of ``formats``: by path, pattern, or URL of any file system of fsspec.
+
+FileSpout, guarantee: **at least once**. A task that is started again goes on from its position, where the conf has
+``multilang.positions`` or alignment is exact (then exactly once); otherwise it begins at the beginning. A file that is not
+the one that was read is refused. On every engine; on Spark in the driver.
+
+FileSink, guarantee: **at least once**: tuples are acked when their file is there as a whole, so that a file is complete or
+absent, and a replayed tuple is in two files. On every engine.
+"""
+
+from __future__ import annotations
+
+import os
+from secrets import token_hex
+from time import strftime
+from zlib import crc32
+
+from multilang import private
+from multilang.component.batching import LingeringBolt
+from multilang.component.errors import ConfigError
+from multilang.connectors.errors import ConnectorError
+from multilang.connectors.formats import Format, JsonLines, Lines
+from multilang.connectors.urls import file_system, is_url, located, matching, opened, packages_of_url
+from multilang.state.position_spout import PositionSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.connectors.formats import Reader
+    from multilang.protocol.messages import Tuple
+
+_ROWS = 16  # that one next_tuple emits at most
+
+
+class FileSpout(PositionSpout):
+    """A spout of the rows of files, each at least once, in the order of the files' names; see the module.
+
+    Tasks divide the files: task *i* of *n* has every n-th one, beginning with the i-th. Files that are added while it
+    is down are read if their names sort behind those that were read; otherwise it is refused to go on. A file that was
+    read to its end is not looked at again.
+
+    Args:
+        paths: A path, a pattern such as ``logs/*.csv`` (``**`` for folders in folders), a URL, or several of these.
+        format: The files' format: Lines(), JsonLines(), Csv(fields) or Parquet(fields).
+    """
+
+    needs_positions = False
+
+    def __init__(self, paths: str | os.PathLike[str] | Sequence[str], format: Format | None = None) -> None:
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        self.paths = [located(each) for each in given]
+        if not self.paths:
+            raise ConfigError("paths is empty; give a path, a pattern, a URL, or several of these")
+        self.format = _format(format, Lines)
+        if self.format.fields is None:
+            raise ConfigError(
+                f"{type(self.format).__name__}() of a source names its fields: {type(self.format).__name__}(['a', 'b'])"
+            )
+        self.output_fields = list(self.format.fields)  # type: ignore[misc]
+        self.requires = _packages(self.format, self.paths)
+
+    def identity(self) -> Any:
+        return {"files": self.paths}
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Check that the files are there, and that the first one has the format."""
+        super().check_start(conf)
+        self._open(self._found()[0]).close()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._files = self._found()
+        self._index, self._share = context.task_index, len(context.tasks(context.component))
+        self._number = self._index  # of the file that is read, or is next
+        self._reader: Reader | None = None
+        self._before: Any = None  # the position, when no file is open
+
+    def next_tuple(self) -> None:
+        for _ in range(_ROWS):
+            if self._reader is None:
+                if self._number >= len(self._files):
+                    return
+                self._reader = self._open(self._files[self._number])
+            try:
+                row = self._reader.row()
+            except OSError as problem:
+                raise ConnectorError(f"{self._reader.path} can't be read any more: {problem}") from problem
+            if row is None:
+                self._finish(self._reader)
+                return  # the turn ends where the file does
+            self.emit(row)
+
+    def exhausted(self) -> bool:
+        return self._reader is None and self._number >= len(self._files)
+
+    def position(self) -> Any:
+        if self._reader is None:
+            return self._before or {"number": -1}
+        return self._at(self._reader)
+
+    def seek(self, position: Any) -> None:
+        self.close()
+        self._before, number = position, position["number"]
+        if number < 0:
+            self._number = self._index
+            return
+        if self._names(number) != position["names"]:
+            raise ConnectorError(
+                f"the files of {', '.join(self.paths)} have changed: {position['name']} was file {number + 1} by name, and files before "
+                "it were added, renamed or removed since. Put them back; name new files so that they sort behind; or begin at the "
+                f"beginning: multilang state rm TOPOLOGY {self.context.component}"
+            )
+        self._number = number
+        reader = self._open(self._files[number])
+        try:
+            reader.seek(position["at"])
+        except BaseException:
+            reader.close()
+            raise
+        self._reader = reader
+
+    def close(self) -> None:
+        reader, self._reader = getattr(self, "_reader", None), None
+        if reader is not None:
+            reader.close()
+
+    def _finish(self, reader: Reader) -> None:
+        self._before = self._at(reader)
+        self.close()
+        self._number += self._share
+
+    def _at(self, reader: Reader) -> dict[str, Any]:
+        number = self._number
+        return {"number": number, "name": reader.path, "names": self._names(number), "at": reader.position()}
+
+    def _names(self, number: int) -> int:
+        """Return a checksum of the names of the files up to one."""
+        if self._summed[0] != number:
+            self._summed = number, crc32("\0".join(self._files[: number + 1]).encode("utf-8", "surrogatepass"))
+        return self._summed[1]
+
+    _summed = (-1, 0)
+
+    def _found(self) -> list[str]:
+        return sorted({file for path in self.paths for file in matching(path)})
+
+    def _open(self, path: str) -> Reader:
+        try:
+            file = opened(path)
+        except OSError as problem:
+            raise ConnectorError(f"{path} can't be read: {problem}") from problem
+        try:
+            return self.format.reader(file, path)
+        except BaseException:
+            file.close()
+            raise
+
+
+class FileSink(LingeringBolt):
+    """A bolt that writes tuples to files in a folder; see the module.
+
+    A file is written under another name (``.part-...``) and then renamed. Its name has the component, the task, the time of
+    the task's start, and a number: no file is ever written twice.
+
+    Args:
+        folder: The folder, or a URL of one; it is made if it is missing.
+        format: The format: JsonLines() by default, Lines(), Csv() or Parquet(). Its fields, if it has some, must be those of
+            the tuples.
+        roll_rows: The most tuples in a file; half of ``topology.max.spout.pending``, if that is less.
+        roll_secs: Seconds after which a file is written with what there is, well below the message timeout.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        format: Format | None = None,
+        roll_rows: int = 10_000,
+        roll_secs: float = 5.0,
+    ) -> None:
+        self.folder = located(folder).rstrip("/")
+        self.format = _format(format, JsonLines)
+        self.batch_size = roll_rows
+        self.linger_secs = roll_secs
+        self.requires = _packages(self.format, [self.folder])
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Make the folder, and check that files can be written there."""
+        super().check_start(conf)
+        place = _Folder(self.folder)
+        place.write("check", b"")
+        place.remove("check")
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._place = _Folder(self.folder)
+        self._name = f"{context.component}-{context.task_index:04}-{strftime('%Y%m%dT%H%M%S')}-{token_hex(4)}"
+        self._files = 0
+
+    def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        by_fields: dict[tuple[str, ...], list[Any]] = {}
+        for tup in tups:
+            by_fields.setdefault(tuple(tup.fields), []).append(tup.values)
+        wanted = self.format.fields
+        for fields, rows in by_fields.items():
+            if wanted is not None and not isinstance(self.format, Lines | JsonLines) and list(fields) != list(wanted):
+                raise ConnectorError(
+                    f"the sink {self.context.component!r} is declared with the fields {', '.join(wanted)}, and gets tuples of "
+                    f"{', '.join(fields)}"
+                )
+            data = self.format.written(rows, fields)
+            self._place.write(f"{self._name}-{self._files:06}{self.format.suffix}", data)
+            self._files += 1
+
+
+class _Folder:
+    """A folder in which files are complete or absent."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self._fs: Any = None
+        try:
+            if is_url(folder):
+                self._fs, self.folder = file_system(folder)
+                self._fs.makedirs(self.folder, exist_ok=True)
+            else:
+                os.makedirs(folder, exist_ok=True)
+        except OSError as problem:
+            raise ConfigError(
+                f"the folder {folder} can't be made: {problem}; name one in which files may be written"
+            ) from problem
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        path = f"{self.folder}/{name}"
+        try:
+            if self._fs is None:
+                _written(path, data)
+            else:
+                part = f"{self.folder}/.part-{name}"
+                self._fs.pipe_file(part, data)
+                self._fs.mv(part, path)
+        except OSError as problem:
+            raise ConnectorError(f"{path} can't be written: {problem}") from problem
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        path = f"{self.folder}/{name}"
+        os.remove(path) if self._fs is None else self._fs.rm(path)
+
+
+def _written(path: str, data: bytes) -> None:
+    def write(handle: int) -> None:
+        private.write_all(handle, data)
+        os.fsync(handle)
+
+    umask = os.umask(0)
+    os.umask(umask)
+    private.replace_file(path, write, 0o666 & ~umask)
+
+
+def _format(format: object, default: type[Lines | JsonLines]) -> Format:
+    if format is None:
+        return default()
+    if not isinstance(format, Format):
+        raise ConfigError(f"format is {format!r}; use Lines(), JsonLines(), Csv([...]) or Parquet([...])")
+    return format
+
+
+def _packages(format: Format, paths: Sequence[str]) -> dict[str, str]:
+    found = dict(format.requires)
+    for path in paths:
+        found.update(packages_of_url(path))
+    return found

@@ -1,0 +1,412 @@
+"""Formats of files: how bytes become rows, and rows bytes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from zlib import crc32
+
+from multilang.component.errors import ConfigError
+from multilang.connectors.errors import ConnectorError, imported
+from multilang.protocol.codec import dumps, loads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any, BinaryIO
+
+_CHUNK = 1 << 20  # bytes of one read
+_FOOTER = 1 << 16  # bytes at the end of a file of columns, by which it is known again
+_ROWS = 4096  # of a file of columns, that are in memory
+
+
+class Reader(ABC):
+    """The rows of an open file, one after the other.
+
+    Attributes:
+        path: The file's name in messages.
+    """
+
+    def __init__(self, file: BinaryIO, path: str) -> None:
+        self._file = file
+        self.path = path
+
+    @abstractmethod
+    def row(self) -> list[Any] | None:
+        """Return the next row; None at the end of the file."""
+
+    @abstractmethod
+    def position(self) -> Any:
+        """Return where the next row begins, with what tells this file from another one."""
+
+    @abstractmethod
+    def seek(self, position: Any) -> None:
+        """Go on from a position. Raises ConnectorError if the file is not the one that was read up to there."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _changed(self, how: str) -> ConnectorError:
+        return ConnectorError(
+            f"{self.path} is not the file that was read before: {how}. Put the old one back; or give the new one another name; or "
+            "begin at the beginning: multilang state rm TOPOLOGY COMPONENT"
+        )
+
+
+class Format(ABC):
+    """The format of a file.
+
+    Attributes:
+        fields: The fields of its rows; None: those that come to a sink.
+        suffix: The end of a file's name.
+        requires: The packages that it needs, see Component.requires.
+    """
+
+    fields: Sequence[str] | None = None
+    suffix = ""
+    requires: Mapping[str, str] = {}
+
+    @abstractmethod
+    def reader(self, file: BinaryIO, path: str) -> Reader:
+        """Return the rows of a file. Raises ConnectorError if it can't have them, such as one without a column."""
+
+    @abstractmethod
+    def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
+        """Return a whole file with these rows."""
+
+
+# ---- text ----
+
+
+class _ByLine(Reader):
+    """Lines, with how many bytes they are and a checksum of these."""
+
+    def __init__(self, file: BinaryIO, path: str, encoding: str, errors: str) -> None:
+        super().__init__(file, path)
+        self._encoding = encoding
+        self._errors = errors
+        self._at = 0
+        self._crc = 0
+        self._number = 0
+
+    def line(self) -> str | None:
+        """Return the next line with its end; None at the end of the file."""
+        data = self._file.readline()
+        if not data:
+            return None
+        try:
+            text = data.decode(self._encoding, self._errors)
+        except UnicodeDecodeError as problem:
+            raise self.wrong(
+                f"is no {self._encoding} ({problem.reason}); name its encoding, or read over it with errors='replace'"
+            ) from problem
+        if not self._at:
+            text = text.removeprefix("\ufeff")
+        self._at += len(data)
+        self._crc = crc32(data, self._crc)
+        self._number += 1
+        return text
+
+    def wrong(self, why: str) -> ConnectorError:
+        """Return the error for what begins at the next line."""
+        return ConnectorError(f"{self.path}: line {self._number + 1} (byte {self._at}) {why}")
+
+    def position(self) -> Any:
+        return {"byte": self._at, "line": self._number, "crc": self._crc}
+
+    def seek(self, position: Any) -> None:
+        end, crc = position["byte"], 0
+        self._file.seek(0)
+        left, last = end, b"\n"
+        while left:
+            data = self._file.read(min(left, _CHUNK))
+            if not data:
+                raise self._changed(f"{end} bytes of it were read, and it has {end - left}")
+            crc = crc32(data, crc)
+            left -= len(data)
+            last = data
+        if crc != position["crc"]:
+            raise self._changed(f"its first {end} bytes are others")
+        if not last.endswith(b"\n") and self._file.read(1):
+            raise self._changed("its last line, which had no end, has grown")
+        self._file.seek(end)
+        self._at, self._number, self._crc = end, position["line"], crc
+
+
+class _Text(Format):
+    """The base of formats of lines.
+
+    Args:
+        encoding: The encoding, one in which a line ends with the byte 10.
+        errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+    """
+
+    def __init__(self, encoding: str = "utf-8", errors: str = "strict") -> None:
+        self.encoding = encoding
+        self.errors = errors
+
+
+class Lines(_Text):
+    """Lines of text, each a row of one field, without its end.
+
+    Args:
+        field: The field's name.
+        encoding: The encoding, one in which a line ends with the byte 10.
+        errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+    """
+
+    suffix = ".txt"
+
+    def __init__(self, field: str = "line", encoding: str = "utf-8", errors: str = "strict") -> None:
+        super().__init__(encoding, errors)
+        self.fields = [field]
+
+    def reader(self, file: BinaryIO, path: str) -> Reader:
+        return _PlainLines(file, path, self.encoding, self.errors)
+
+    def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
+        if len(fields) != 1:
+            raise ConnectorError(
+                f"a file of lines gets tuples of one field, not of {', '.join(fields)}; use JsonLines or Csv"
+            )
+        for (text,) in rows:
+            if not isinstance(text, str) or "\n" in text:
+                raise ConnectorError(
+                    f"a line is a text without a line break, not {text!r:.80}; use JsonLines for other values"
+                )
+        return "".join(f"{text}\n" for (text,) in rows).encode(self.encoding, self.errors)
+
+
+class _PlainLines(_ByLine):
+    def row(self) -> list[Any] | None:
+        text = self.line()
+        return None if text is None else [text.removesuffix("\n").removesuffix("\r")]
+
+
+class JsonLines(_Text):
+    """One JSON value in each line; empty lines are none.
+
+    Args:
+        fields: The members of each object that are fields; None: the whole value is the field ``value``. An object that
+            lacks one is refused: take ``value``, if members may be missing. For a sink they are the tuple's.
+        encoding: The encoding, one in which a line ends with the byte 10.
+        errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+    """
+
+    suffix = ".jsonl"
+
+    def __init__(self, fields: Sequence[str] | None = None, encoding: str = "utf-8", errors: str = "strict") -> None:
+        super().__init__(encoding, errors)
+        self.members = _names(fields)
+        self.fields = self.members or ["value"]
+
+    def reader(self, file: BinaryIO, path: str) -> Reader:
+        return _JsonRows(file, path, self.encoding, self.errors, self.members)
+
+    def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
+        texts = [dumps(dict(zip(fields, row, strict=True))) for row in rows]
+        return "".join(f"{text}\n" for text in texts).encode(self.encoding, self.errors)
+
+
+class _JsonRows(_ByLine):
+    def __init__(self, file: BinaryIO, path: str, encoding: str, errors: str, members: list[str] | None) -> None:
+        super().__init__(file, path, encoding, errors)
+        self._members = members
+
+    def row(self) -> list[Any] | None:
+        before = self._at, self._number
+        while (text := self.line()) is not None:
+            if text.strip():
+                return self._parsed(text, before)
+            before = self._at, self._number
+        return None
+
+    def _parsed(self, text: str, before: tuple[int, int]) -> list[Any]:
+        try:
+            value = loads(text)
+        except ValueError as problem:
+            self._at, self._number = before
+            raise self.wrong(f"is no JSON: {problem}") from problem
+        if self._members is None:
+            return [value]
+        missing = [name for name in self._members if not isinstance(value, dict) or name not in value]
+        if missing:
+            self._at, self._number = before
+            raise self.wrong(
+                f"has no {missing[0]!r}: {text.strip():.80}; name members that each object has, or give JsonLines() no fields, and "
+                "take what is there from the value"
+            )
+        return [value[name] for name in self._members]
+
+
+class Csv(_Text):
+    """Comma separated values, as Python's ``csv`` reads them: all values are text.
+
+    Args:
+        fields: The columns that are fields, in any order. For a sink they are the tuple's; then it may be None.
+        header: Whether the first row has the columns' names. If not, ``fields`` names all columns in their order.
+        delimiter: What separates the values.
+        encoding: The encoding, one in which a line ends with the byte 10.
+        errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+    """
+
+    suffix = ".csv"
+
+    def __init__(
+        self,
+        fields: Sequence[str] | None = None,
+        header: bool = True,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        errors: str = "strict",
+    ) -> None:
+        super().__init__(encoding, errors)
+        self.fields = _names(fields)
+        self.header = header
+        self.delimiter = delimiter
+
+    def reader(self, file: BinaryIO, path: str) -> Reader:
+        return _CsvRows(file, path, self)
+
+    def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
+        import csv
+        from io import StringIO
+
+        text = StringIO(newline="")
+        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
+        if self.header:
+            writer.writerow(fields)
+        writer.writerows(rows)
+        return text.getvalue().encode(self.encoding, self.errors)
+
+
+class _CsvRows(_ByLine):
+    def __init__(self, file: BinaryIO, path: str, format: Csv) -> None:
+        import csv
+
+        super().__init__(file, path, format.encoding, format.errors)
+        fields = format.fields or []
+        self._error = csv.Error
+        # It asks for a line when it needs one, so that what it has read ends where the row does.
+        self._rows: Iterator[list[str]] = csv.reader(iter(self.line, None), delimiter=format.delimiter, strict=True)
+        names = next(self._rows, []) if format.header else list(fields)
+        missing = [name for name in fields if name not in names]
+        if missing:
+            raise ConnectorError(f"{path} has no column {missing[0]!r}; it has {', '.join(map(repr, names)) or 'none'}")
+        self._width = len(names)
+        self._places = [names.index(name) for name in fields]
+
+    def row(self) -> list[Any] | None:
+        before = self._at, self._number
+        try:
+            row = next((each for each in self._rows if each), None)
+        except self._error as problem:
+            self._at, self._number = before
+            raise self.wrong(f"is no row: {problem}") from problem
+        if row is None:
+            return None
+        if len(row) != self._width:
+            self._at, self._number = before
+            raise self.wrong(f"has {len(row)} values for {self._width} columns: {row!r:.80}")
+        return [row[place] for place in self._places]
+
+
+# ---- columns ----
+
+
+class Parquet(Format):
+    """Parquet, by pyarrow (extra ``files``). Types that JSON lacks become text: times by ISO 8601, bytes in base64.
+
+    Args:
+        fields: The columns that are fields, in any order. For a sink they are the tuple's; then it may be None.
+    """
+
+    suffix = ".parquet"
+    requires: Mapping[str, str] = {"pyarrow": "pyarrow>=18"}
+
+    def __init__(self, fields: Sequence[str] | None = None) -> None:
+        self.fields = _names(fields)
+
+    def reader(self, file: BinaryIO, path: str) -> Reader:
+        return _ColumnRows(file, path, list(self.fields or ()))
+
+    def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
+        pyarrow = imported("pyarrow", "pyarrow", "files", "a Parquet file")
+        parquet = imported("pyarrow.parquet", "pyarrow", "files", "a Parquet file")
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        try:
+            table = pyarrow.table(columns, names=list(fields))
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as problem:
+            raise ConnectorError(
+                f"the tuples of {', '.join(fields)} make no columns: {problem}; send values of one type in a field"
+            ) from problem
+        sink = pyarrow.BufferOutputStream()
+        parquet.write_table(table, sink)
+        data: bytes = sink.getvalue().to_pybytes()
+        return data
+
+
+class _ColumnRows(Reader):
+    def __init__(self, file: BinaryIO, path: str, fields: list[str]) -> None:
+        super().__init__(file, path)
+        pyarrow = imported("pyarrow", "pyarrow", "files", path)
+        parquet = imported("pyarrow.parquet", "pyarrow", "files", path)
+        size = file.seek(0, 2)
+        file.seek(max(0, size - _FOOTER))
+        self._known_by = [size, crc32(file.read())]
+        file.seek(0)
+        try:
+            self._parquet = parquet.ParquetFile(file)
+        except pyarrow.ArrowInvalid as problem:
+            raise ConnectorError(f"{path} is no Parquet file: {problem}") from problem
+        names = self._parquet.schema_arrow.names
+        missing = [name for name in fields if name not in names]
+        if missing:
+            raise ConnectorError(f"{path} has no column {missing[0]!r}; it has {', '.join(map(repr, names))}")
+        self._fields = fields
+        self._number = 0
+        self._rows = self._from(0)
+
+    def _from(self, number: int) -> Iterator[list[Any]]:
+        from multilang.connectors.values import plain
+
+        groups: list[int] = []
+        metadata = self._parquet.metadata
+        for group in range(metadata.num_row_groups):
+            count = metadata.row_group(group).num_rows
+            if number >= count and not groups:
+                number -= count
+            else:
+                groups.append(group)
+        if not groups:
+            return
+        for batch in self._parquet.iter_batches(_ROWS, groups, self._fields):
+            if number >= batch.num_rows:
+                number -= batch.num_rows
+                continue
+            columns = [batch.column(name)[number:].to_pylist() for name in self._fields]
+            number = 0
+            for row in zip(*columns, strict=True):
+                yield [plain(value) for value in row]
+
+    def row(self) -> list[Any] | None:
+        found = next(self._rows, None)
+        self._number += found is not None
+        return found
+
+    def position(self) -> Any:
+        return {"row": self._number, "file": self._known_by}
+
+    def seek(self, position: Any) -> None:
+        if position["file"] != self._known_by:
+            raise self._changed("its size or its end is another")
+        self._number = position["row"]
+        self._rows = self._from(self._number)
+
+
+def _names(fields: Any) -> list[str] | None:
+    if fields is None:
+        return None
+    if isinstance(fields, str) or not fields or not all(isinstance(each, str) and each for each in fields):
+        raise ConfigError(f"fields is {fields!r}; give a list of names, such as ['word', 'count']")
+    return list(fields)

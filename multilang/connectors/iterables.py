@@ -1,0 +1,126 @@
+"""Python iterables as sources, and a sink that collects.
+
+FromIterable, guarantee: **at least once**: an item that fails is emitted again, up to ``max_replays`` times. A task that is
+started again goes on from its position, where the conf has ``multilang.positions`` or alignment is exact (then exactly
+once); otherwise it begins with the first item. On every engine; on Spark in the driver.
+
+CollectingSink, guarantee: at least once, in this process alone.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from multilang.component.bolt import BasicBolt
+from multilang.component.errors import ConfigError
+from multilang.state.position_spout import PositionSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+
+class FromIterable(PositionSpout):
+    """A spout of the items of an iterable, each task its share of them; see the module.
+
+    Args:
+        items: The iterable, or a function that returns one; each task goes through it by itself, and gets the same items
+            each time.
+        field: The name of the field.
+
+    Raises:
+        ConfigError: It can be gone through only once.
+    """
+
+    max_replays = 10
+    needs_positions = False
+
+    def __init__(self, items: Iterable[Any] | Callable[[], Iterable[Any]], field: str = "value") -> None:
+        _check(items)
+        self._items = items
+        self.output_fields = [field]  # type: ignore[misc]
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._index = context.task_index
+        self._step = len(context.tasks(context.component))
+        self._ended = False
+        self._begin(self._index)
+
+    def next_tuple(self) -> None:
+        for item in self._rest:
+            number = self._next
+            self._next += self._step
+            self.emit([item], number)
+            return
+        self._ended = True
+
+    def exhausted(self) -> bool:
+        return self._ended
+
+    def position(self) -> int:
+        return self._next
+
+    def seek(self, position: int) -> None:
+        self._begin(position)
+
+    def _begin(self, number: int) -> None:
+        items = self._items() if callable(self._items) else self._items
+        self._next = number
+        self._rest: Iterator[Any] = islice(iter(items), number, None, self._step)
+        self._ended = False
+
+    def __deepcopy__(self, _: object) -> FromIterable:
+        return FromIterable(self._items, self.output_fields[0])  # type: ignore[index]  # the items are only read
+
+
+def _check(items: object) -> None:
+    if callable(items):
+        return
+    try:
+        iterator = iter(items)  # type: ignore[call-overload]
+    except TypeError:
+        raise ConfigError(
+            f"a source is a spout, its class, an iterable, or a function that returns one, not {items!r:.80}"
+        ) from None
+    if iterator is items:
+        raise ConfigError(
+            f"the source {items!r:.80} can be gone through only once, and a task that is started again begins anew; give a "
+            "function that makes it, such as lambda: open(path)"
+        )
+
+
+class CollectingSink(BasicBolt):
+    """A bolt for tests that keeps what it gets: ``sink.rows``, in the embedded cluster's modes without processes.
+
+    Attributes:
+        rows: The values of each tuple, in the order of their arrival.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[list[Any]] = []
+
+    @property
+    def values(self) -> list[Any]:
+        """The first value of each tuple."""
+        return [row[0] for row in self.rows]
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        if self._collector.to_parent:
+            raise ConfigError(
+                f"the CollectingSink {context.component!r} runs in a process of its own, where nobody sees what it collects; run the "
+                "topology with mode='inprocess' or 'simulated', or read run.captured() of the component before it"
+            )
+
+    def process(self, tup: Tuple) -> None:
+        self.rows.append(list(tup.values))
+
+    def __deepcopy__(self, _: object) -> CollectingSink:
+        copy = CollectingSink()
+        copy.rows = self.rows  # all tasks collect in one list, that of the declared sink
+        return copy

@@ -1,0 +1,348 @@
+"""Tables of SQL databases as sources and sinks, by SQLAlchemy (extra ``sql``) and the database's own driver.
+
+SqlSpout, guarantee: **at least once** for each row whose key is larger than all keys that were there when it became
+visible. A task that is started again goes on from its position, where the conf has ``multilang.positions`` or alignment is
+exact (then exactly once); otherwise it begins at the beginning. A key that is smaller than one that was read before (two
+transactions that commit in another order than they began) is not seen: read a view that holds back the newest rows then. On
+Storm and the embedded cluster; it has no end, so not in a Spark job.
+
+SqlSink, guarantee: **at least once** by plain inserts; with ``key`` a replayed tuple writes the same row again, so that the
+table is right when all are acked. Tuples are acked after the commit. On every engine.
+"""
+
+from __future__ import annotations
+
+from multilang.component.batching import LingeringBolt
+from multilang.component.errors import ConfigError
+from multilang.connectors.errors import ConnectorError, imported
+from multilang.masked import is_reference, masked_text
+from multilang.secret import Secret
+from multilang.state.position_spout import PositionSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+REQUIRES = {"sqlalchemy": "sqlalchemy>=2"}
+_QUIET_SECS = 10.0  # before the same error is reported again
+_ROWS = 64  # that one next_tuple emits at most
+
+
+class _Database:
+    """A database and one table of it.
+
+    Args:
+        url: SQLAlchemy's URL, as text or the place of a secret.
+        table: The table's name, ``schema.table`` for one in another schema.
+        columns: The columns that must be there.
+    """
+
+    def __init__(self, url: str | Secret | Mapping[str, str], table: str, columns: Sequence[str]) -> None:
+        self.sa = imported("sqlalchemy", "sqlalchemy", "sql", f"the table {table!r}")
+        text = Secret(url, "the URL of the database").reveal()
+        self.where = f"table {table!r} of {masked_text(text)}"
+        errors = imported("sqlalchemy.exc", "sqlalchemy", "sql", self.where)
+        self.errors = errors
+        try:
+            self.engine = self.sa.create_engine(text)
+        except (errors.NoSuchModuleError, ImportError) as problem:
+            raise ConfigError(f"{self.where} needs the database's driver: {problem}; install it with pip") from problem
+        except errors.ArgumentError:
+            raise ConfigError(
+                f"{masked_text(text)!r} is no URL of a database; write one such as sqlite:////path/to/file or "
+                "postgresql+psycopg://user@host/database"
+            ) from None
+        schema, _, name = table.rpartition(".")
+        try:
+            self.table = self.sa.Table(name, self.sa.MetaData(), schema=schema or None, autoload_with=self.engine)
+        except errors.NoSuchTableError:
+            self.engine.dispose()
+            raise ConfigError(f"there is no {self.where}; make it, or name another") from None
+        except errors.SQLAlchemyError as problem:
+            self.engine.dispose()
+            raise ConnectorError(f"{self.where} can't be read: {_short(problem)}") from problem
+        missing = [column for column in columns if column not in self.table.c]
+        if missing:
+            self.engine.dispose()
+            raise ConfigError(
+                f"{self.where} has no column {missing[0]!r}; it has {', '.join(map(repr, self.table.c.keys()))}"
+            )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+
+class SqlSpout(PositionSpout):
+    """A spout of a table's rows in the order of a key that grows, such as an autoincrement; see the module.
+
+    Several tasks divide the rows by the remainder of a whole-number key.
+
+    Args:
+        url: SQLAlchemy's URL, such as ``sqlite:////path`` or ``postgresql+psycopg://user:word@host/shop``; with a password
+            better its place, ``{"env": NAME}`` or ``{"file": PATH}``.
+        table: The table or view, ``schema.table`` for one in another schema.
+        key: The column that grows: whole numbers or text.
+        fields: The columns that are fields. Types that JSON lacks become text: decimals and times; bytes in base64.
+        take: The most rows of one query.
+        poll_secs: Seconds until it is asked again, when there was nothing new.
+    """
+
+    needs_positions = False
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(
+        self,
+        url: str | Secret | Mapping[str, str],
+        table: str,
+        key: str,
+        fields: Sequence[str],
+        take: int = 1000,
+        poll_secs: float = 1.0,
+    ) -> None:
+        self._url_secret = _checked_url(url)
+        _check_names(table=table, key=key)
+        if type(take) is not int or take < 1:
+            raise ConfigError(f"take is {take!r}; use the most rows of one query, from 1")
+        if not poll_secs > 0:
+            raise ConfigError(f"poll_secs is {poll_secs!r}; use seconds above 0")
+        self.table = table
+        self.key = key
+        self.output_fields = _columns(fields)  # type: ignore[misc]
+        self.take = take
+        self.poll_secs = poll_secs
+
+    def identity(self) -> Any:
+        return {"table": self.table, "key": self.key}
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Check that the table and its columns are there."""
+        super().check_start(conf)
+        self._open().close()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._database = self._open()
+        self._index, self._share = context.task_index, len(context.tasks(context.component))
+        column = self._database.table.c[self.key]
+        if self._share > 1 and not isinstance(column.type, self._database.sa.Integer):
+            raise ConfigError(
+                f"spout {context.component!r} has {self._share} tasks, and they divide rows by a key of whole numbers alone; "
+                f"{self.key!r} is {column.type!s}: give it one task, or another key"
+            )
+        self._last: int | str | None = None
+        self._rows: Iterator[Any] = iter(())
+        self._poll_at = self._quiet_until = 0.0
+        self._idle = False
+
+    def next_tuple(self) -> None:
+        for _ in range(_ROWS):
+            row = next(self._rows, None)
+            if row is None:
+                if self.clock() >= self._poll_at:
+                    self._poll()
+                return
+            self._last = row[0]
+            self.emit(list(row[1:]))
+
+    def exhausted(self) -> bool | None:
+        return None if self._idle else False
+
+    def position(self) -> Any:
+        return {"last": self._last}
+
+    def seek(self, position: Any) -> None:
+        self._last = position["last"]
+        self._rows = iter(())
+
+    def close(self) -> None:
+        if hasattr(self, "_database"):
+            self._database.close()
+
+    def _open(self) -> _Database:
+        return _Database(self._url_secret, self.table, [self.key, *(self.output_fields or ())])
+
+    def _poll(self) -> None:
+        from multilang.connectors.values import plain
+
+        database = self._database
+        columns = database.table.c
+        key = columns[self.key]
+        query = database.sa.select(key, *(columns[each] for each in self.output_fields or ()))
+        if self._last is not None:
+            query = query.where(key > self._last)
+        if self._share > 1:
+            query = query.where(key % self._share == self._index)
+        try:
+            with database.engine.connect() as connection:
+                found = connection.execute(query.order_by(key).limit(self.take)).fetchall()
+        except database.errors.SQLAlchemyError as problem:
+            self._poll_at = self.clock() + self.poll_secs
+            if self.clock() >= self._quiet_until:
+                self._quiet_until = self.clock() + _QUIET_SECS
+                self.report_error(f"{database.where} can't be read now, and is tried again: {_short(problem)}")
+            return
+        wrong = next((row[0] for row in found if type(row[0]) not in (int, str)), self)
+        if wrong is not self:
+            raise ConnectorError(
+                f"the key {self.key!r} of {database.where} is {wrong!r} ({type(wrong).__name__}) in a row; name a column of whole "
+                "numbers or text that is never NULL"
+            )
+        self._idle = not found
+        if not found:
+            self._poll_at = self.clock() + self.poll_secs
+        self._rows = iter([[plain(value) for value in row] for row in found])
+
+
+class SqlSink(LingeringBolt):
+    """A bolt that writes each tuple as a row of a table, many in one transaction; see the module.
+
+    If a row is refused, such as by a constraint, only its tuple fails.
+
+    Args:
+        url: See SqlSpout.
+        table: The table, ``schema.table`` for one in another schema.
+        fields: The tuple's fields that are written, to the columns of the same names; None: all of them.
+        key: The columns of a primary key or unique constraint: a row that is there already is updated (SQLite, PostgreSQL,
+            MySQL, MariaDB). None: each tuple is inserted.
+        rows: The most rows of a transaction.
+        linger_secs: Seconds that a tuple waits for others.
+    """
+
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(
+        self,
+        url: str | Secret | Mapping[str, str],
+        table: str,
+        fields: Sequence[str] | None = None,
+        key: Sequence[str] | None = None,
+        rows: int = 1000,
+        linger_secs: float = 0.05,
+    ) -> None:
+        self._url_secret = _checked_url(url)
+        _check_names(table=table)
+        self.table = table
+        self.fields = None if fields is None else _columns(fields)
+        self.key = None if key is None else _columns([key] if isinstance(key, str) else key)
+        if self.fields is not None and self.key is not None:
+            lacking = [each for each in self.key if each not in self.fields]
+            if lacking:
+                raise ConfigError(
+                    f"the key's column {lacking[0]!r} is none of the fields {', '.join(self.fields)}; add it"
+                )
+        self.batch_size = rows
+        self.linger_secs = linger_secs
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Check that the table and its columns are there."""
+        super().check_start(conf)
+        self._open().close()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        self._database = self._open()
+
+    def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        rows = [self._row(tup) for tup in tups]
+        try:
+            self._write(rows)
+        except self._database.errors.SQLAlchemyError as problem:
+            if not isinstance(problem, self._alone_errors()) or len(tups) == 1:
+                raise ConnectorError(f"{self._database.where} can't be written: {_short(problem)}") from problem
+            for tup, row in zip(tups, rows, strict=True):
+                try:
+                    self._write([row])
+                except self._alone_errors() as problem:
+                    self.report_error(f"{self._database.where} refuses {row!r:.200}: {_short(problem)}")
+                    self.fail(tup)
+
+    def close(self) -> None:
+        if hasattr(self, "_database"):
+            self._database.close()
+
+    def _open(self) -> _Database:
+        database = _Database(self._url_secret, self.table, [*(self.fields or ()), *(self.key or ())])
+        if self.key is not None and database.engine.dialect.name not in _UPSERTS:
+            database.close()
+            raise ConfigError(
+                f"{database.where} is of {database.engine.dialect.name}, for which no upsert is known; leave key= out, and let the "
+                "table take a row twice"
+            )
+        return database
+
+    def _alone_errors(self) -> tuple[type[Exception], ...]:
+        errors = self._database.errors
+        return errors.IntegrityError, errors.DataError, errors.StatementError
+
+    def _row(self, tup: Tuple) -> dict[str, Any]:
+        row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
+        columns = self._database.table.c
+        for field in row:
+            if field not in columns:
+                raise ConnectorError(
+                    f"{self._database.where} has no column {field!r}; it has {', '.join(map(repr, columns.keys()))}: name the fields= to write"
+                )
+        return row
+
+    def _write(self, rows: list[dict[str, Any]]) -> None:
+        database = self._database
+        if self.key is None:
+            statement = database.table.insert()
+        else:
+            rows = list({tuple(row[each] for each in self.key): row for row in rows}.values())  # the last one counts
+            statement = _UPSERTS[database.engine.dialect.name](database.table, self.key, list(rows[0]))
+        with database.engine.begin() as connection:
+            connection.execute(statement, rows)
+
+
+def _on_conflict(dialect: str) -> Any:
+    def upsert(table: Any, key: Sequence[str], columns: Sequence[str]) -> Any:
+        insert = imported(f"sqlalchemy.dialects.{dialect}", "sqlalchemy", "sql", f"table {table.name!r}").insert(table)
+        changed = {each: insert.excluded[each] for each in columns if each not in key}
+        if not changed:
+            return insert.on_conflict_do_nothing(index_elements=list(key))
+        return insert.on_conflict_do_update(index_elements=list(key), set_=changed)
+
+    return upsert
+
+
+def _on_duplicate(table: Any, key: Sequence[str], columns: Sequence[str]) -> Any:
+    insert = imported("sqlalchemy.dialects.mysql", "sqlalchemy", "sql", f"table {table.name!r}").insert(table)
+    changed = [each for each in columns if each not in key] or list(key)
+    return insert.on_duplicate_key_update({each: insert.inserted[each] for each in changed})
+
+
+_UPSERTS: dict[str, Any] = {
+    "sqlite": _on_conflict("sqlite"),
+    "postgresql": _on_conflict("postgresql"),
+    "mysql": _on_duplicate,
+    "mariadb": _on_duplicate,
+}
+
+
+def _checked_url(url: Any) -> Secret:
+    if not isinstance(url, str | Secret) and not is_reference(url):
+        raise ConfigError(f"url is {url!r:.80}; give SQLAlchemy's URL, or where it is: {{'env': NAME}}")
+    return Secret(url, "the URL of the database")
+
+
+def _check_names(**names: Any) -> None:
+    for name, value in names.items():
+        if type(value) is not str or not value:
+            raise ConfigError(f"{name} is {value!r}; use its name, as text")
+
+
+def _columns(names: Any) -> list[str]:
+    if isinstance(names, str) or not names or not all(type(each) is str and each for each in names):
+        raise ConfigError(f"{names!r} are no columns; give a list of their names")
+    return list(names)
+
+
+def _short(problem: BaseException) -> str:
+    """Return what the driver says, without the statement and its parameters."""
+    return " ".join(str(getattr(problem, "orig", None) or problem).split())[:500]

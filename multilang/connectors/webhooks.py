@@ -1,0 +1,357 @@
+"""HTTP as a source and a sink: what others POST, and POSTs to others. By the standard library.
+
+WebhookSpout, guarantee: **what was answered with 200 is done**: a POST is answered when its tuple is acked. It is answered
+503 when the tuple fails, takes too long, or there is no room, and not at all when the task dies: whoever sends it must send
+it again then, so at least once by the sender. On Storm and the embedded cluster with processes or in one process.
+
+WebhookSink, guarantee: **at least once**: a tuple is acked when its POST was answered with 2xx, and fails otherwise, so that
+it is replayed. On every engine.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from ipaddress import ip_address
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+
+from multilang.component.batching import LingeringBolt
+from multilang.component.errors import ConfigError
+from multilang.component.spout import Spout
+from multilang.connectors.errors import ConnectorError
+from multilang.masked import masked_text
+from multilang.protocol.codec import dumps, loads
+from multilang.secret import Secret
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+_MORE_CONNECTIONS = 32  # than there is room for tuples: to tell the others that there is none
+_MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
+_QUIET_SECS = 10.0  # before the same error is reported again
+
+
+class _Request:
+    """A POST that waits for its answer."""
+
+    __slots__ = ("answered", "ok", "value")
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.answered = Event()
+        self.ok = False
+
+    def answer(self, ok: bool) -> None:
+        self.ok = ok
+        self.answered.set()
+
+
+class WebhookSpout(Spout):
+    """A spout of the bodies that are sent by POST; see the module.
+
+    The task with index *i* listens at port + *i*. Pages in browsers are refused, by their ``Origin``.
+
+    Args:
+        port: The port of the first task.
+        host: The address to listen at. Others than loopback need a ``secret``.
+        path: The path of the requests.
+        secret: What a request must send as ``Authorization: Bearer ...``, better as its place: ``{"env": NAME}``.
+        json: Whether a body is JSON, whose value is the tuple's; otherwise it is text in UTF-8.
+        field: The name of the field.
+        most: The most tuples that are under way; further requests are answered 503.
+        max_body: The most bytes of a body.
+        answer_secs: Seconds after which a request whose tuple is neither acked nor failed is answered 503.
+    """
+
+    fails_alone = True
+
+    def __init__(
+        self,
+        port: int,
+        host: str = "127.0.0.1",
+        path: str = "/",
+        secret: str | Secret | Mapping[str, str] | None = None,
+        json: bool = True,
+        field: str = "value",
+        most: int = 64,
+        max_body: int = 1 << 20,
+        answer_secs: float = 30.0,
+    ) -> None:
+        given: Any = path
+        if type(port) is not int or not 0 < port < 65536:
+            raise ConfigError(f"port is {port!r}; use a number from 1 to 65535")
+        if not isinstance(given, str) or not given.startswith("/"):
+            raise ConfigError(f"path is {path!r}; it begins with /")
+        if secret is None and not _is_loopback(host):
+            raise ConfigError(
+                f"host is {host!r}, where others than this machine can send what they like: give a secret=, such as {{'env': "
+                "'HOOK_SECRET'}}, or listen at 127.0.0.1 behind a proxy"
+            )
+        for name, number in (("most", most), ("max_body", max_body)):
+            if type(number) is not int or number < 1:
+                raise ConfigError(f"{name} is {number!r}; use a number from 1")
+        if not answer_secs > 0:
+            raise ConfigError(f"answer_secs is {answer_secs!r}; use seconds above 0")
+        self.port = port
+        self.host = host
+        self.path = path
+        self.secret = None if secret is None else Secret(secret, "the webhook's secret")
+        self.json = json
+        self.output_fields = [field]  # type: ignore[misc]
+        self.most = most
+        self.max_body = max_body
+        self.answer_secs = answer_secs
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Check that the secret is there."""
+        super().check_start(conf)
+        if self.secret is not None:
+            self.secret.reveal()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        from multilang.component.prometheus_server import BoundedServer
+
+        self._waiting: Queue[_Request] = Queue(self.most)
+        self._sent: dict[int, _Request] = {}
+        self._serial = 0
+        self._active = True
+        self._word = None if self.secret is None else self.secret.reveal()
+        port = self.port + context.task_index
+        try:
+            self._server = BoundedServer(
+                port, self.host, self._respond, self.most + _MORE_CONNECTIONS, self.answer_secs + _MARGIN_SECS
+            )
+        except OSError as problem:
+            raise ConnectorError(
+                f"spout {context.component!r} can't listen at {self.host}:{port}: {problem}; name a port that is free"
+            ) from problem
+        self._thread = Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
+        self._thread.start()
+
+    def activate(self) -> None:
+        self._active = True
+
+    def deactivate(self) -> None:
+        self._active = False
+        self._refuse_waiting()
+
+    def next_tuple(self) -> None:
+        while len(self._sent) < self.most:
+            try:
+                request = self._waiting.get_nowait()
+            except Empty:
+                return
+            if request.answered.is_set():
+                continue  # it waited for too long
+            self._serial += 1
+            self._sent[self._serial] = request
+            self.emit([request.value], self._serial)
+
+    def ack(self, tup_id: Any) -> None:
+        request = self._sent.pop(tup_id, None)
+        if request is not None:
+            request.answer(True)
+
+    def fail(self, tup_id: Any) -> None:
+        request = self._sent.pop(tup_id, None)
+        if request is not None:
+            request.answer(False)
+
+    def close(self) -> None:
+        if hasattr(self, "_server"):
+            self._active = False
+            for request in self._sent.values():
+                request.answer(False)
+            self._refuse_waiting()
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+
+    def _refuse_waiting(self) -> None:
+        while True:
+            try:
+                self._waiting.get_nowait().answer(False)
+            except Empty:
+                return
+
+    # ---- in the threads of the server ----
+
+    def _respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        status, text = self._answer(environ)
+        body = f"{text}\n".encode()
+        head = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
+        if status.startswith("503"):
+            head.append(("Retry-After", "1"))
+        start_response(status, head)
+        return [body]
+
+    def _answer(self, environ: dict[str, Any]) -> tuple[str, str]:
+        refused = self._refusal(environ)
+        if refused is not None:
+            return refused
+        size = int(environ["CONTENT_LENGTH"])
+        data = environ["wsgi.input"].read(size)
+        if len(data) < size:
+            return "400 Bad Request", "the body is cut short"
+        try:
+            text = data.decode()
+            value = loads(text) if self.json else text
+        except ValueError as problem:
+            kind = "JSON in UTF-8" if self.json else "text in UTF-8"
+            return "400 Bad Request", f"the body is no {kind}: {problem}"
+        request = _Request(value)
+        try:
+            if self._is_closing():
+                raise Full
+            self._waiting.put_nowait(request)
+        except Full:
+            return "503 Service Unavailable", "there is no room now; send it again later"
+        if self._is_closing():
+            request.answer(False)
+        if not request.answered.wait(self.answer_secs):
+            request.answered.set()
+            return "503 Service Unavailable", "it takes too long; send it again"
+        if not request.ok:
+            return "503 Service Unavailable", "it failed; send it again"
+        return "200 OK", "done"
+
+    def _is_closing(self) -> bool:
+        """Return whether nobody takes what waits any more; it may change at any moment."""
+        return not self._active
+
+    def _refusal(self, environ: dict[str, Any]) -> tuple[str, str] | None:
+        from hmac import compare_digest
+
+        if "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
+            return "403 Forbidden", "no page in a browser may send anything here"
+        if self._word is not None:
+            given = environ.get("HTTP_AUTHORIZATION", "")
+            if not compare_digest(given.encode("latin-1", "replace"), f"Bearer {self._word}".encode()):
+                return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
+        if environ.get("PATH_INFO") != self.path:
+            return "404 Not Found", f"there is only {self.path}"
+        if environ["REQUEST_METHOD"] != "POST":
+            return "405 Method Not Allowed", "use POST"
+        size = environ.get("CONTENT_LENGTH") or ""
+        if not size.isdecimal() or len(size) > 20:
+            return "411 Length Required", "a POST says its Content-Length"
+        if int(size) > self.max_body:
+            return "413 Request Entity Too Large", f"at most {self.max_body} bytes"
+        return None
+
+
+class WebhookSink(LingeringBolt):
+    """A bolt that sends each tuple by POST, as a JSON object of its fields; see the module.
+
+    Args:
+        url: The address, ``http://`` or ``https://``.
+        secret: What is sent as ``Authorization: Bearer ...``, better as its place: ``{"env": NAME}``.
+        headers: Further headers.
+        fields: The tuple's fields that are sent; None: all. A tuple of one field ``value`` is sent as its value.
+        concurrency: The most requests under way at once in a task.
+        timeout_secs: Seconds that an answer may take.
+    """
+
+    linger_secs = 0.005
+
+    def __init__(
+        self,
+        url: str,
+        secret: str | Secret | Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        fields: Sequence[str] | None = None,
+        concurrency: int = 8,
+        timeout_secs: float = 10.0,
+    ) -> None:
+        from urllib.parse import urlsplit
+
+        given: Any = url
+        parts = urlsplit(given) if isinstance(given, str) else None
+        if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigError(f"url is {masked_text(str(url))!r}; give one that begins with http:// or https://")
+        if type(concurrency) is not int or concurrency < 1:
+            raise ConfigError(f"concurrency is {concurrency!r}; use a number of requests from 1")
+        if not timeout_secs > 0:
+            raise ConfigError(f"timeout_secs is {timeout_secs!r}; use seconds above 0")
+        self.url = url
+        self.secret = None if secret is None else Secret(secret, "the webhook's secret")
+        self.headers = dict(headers or {})
+        self.fields = None if fields is None else list(fields)
+        self.concurrency = concurrency
+        self.timeout_secs = timeout_secs
+        self.batch_size = concurrency  # so that one call takes as long as one request at most
+
+    def check_start(self, conf: dict[str, Any]) -> None:
+        """Check that the secret is there."""
+        super().check_start(conf)
+        if self.secret is not None:
+            self.secret.reveal()
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._head = {"Content-Type": "application/json", **self.headers}
+        if self.secret is not None:
+            self._head["Authorization"] = f"Bearer {self.secret.reveal()}"
+        self._pool = ThreadPoolExecutor(self.concurrency)
+        self._quiet_until = 0.0
+
+    def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        under_way: deque[tuple[Tuple, Future[str | None]]] = deque(
+            (tup, self._pool.submit(self._post, self._body(tup))) for tup in tups
+        )
+        for tup, sent in under_way:
+            problem = sent.result()
+            if problem is not None:
+                if self.clock() >= self._quiet_until:
+                    self._quiet_until = self.clock() + _QUIET_SECS
+                    self.report_error(
+                        f"POST {masked_text(self.url)}: {problem}; the tuple fails, and is sent again if it is replayed"
+                    )
+                self.fail(tup)
+
+    def close(self) -> None:
+        if hasattr(self, "_pool"):
+            self._pool.shutdown(cancel_futures=True)
+
+    def _body(self, tup: Tuple) -> bytes:
+        row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
+        return dumps(row["value"] if list(row) == ["value"] else row).encode()
+
+    def _post(self, body: bytes) -> str | None:
+        """Send a body; return what went wrong."""
+        from http.client import HTTPException
+        from urllib.error import HTTPError
+        from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+        class NoRedirect(HTTPRedirectHandler):
+            def redirect_request(self, *_: Any) -> None:
+                return None  # it would become a GET without a body
+
+        request = Request(self.url, body, self._head, method="POST")
+        try:
+            with build_opener(NoRedirect).open(request, timeout=self.timeout_secs) as answer:
+                answer.read()
+        except HTTPError as problem:
+            with problem:
+                return f"it was answered {problem.code} {problem.reason}"
+        except (OSError, HTTPException) as problem:
+            return str(problem) or type(problem).__name__
+        return None
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,276 @@
+"""Files: what is written is read, each row once where nothing dies, and from where it was after a stop."""
+
+from __future__ import annotations
+
+import csv
+import gc
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from multilang import LocalCluster, TopologyBuilder
+from multilang.component.errors import ConfigError
+from multilang.connectors import (
+    CollectingSink,
+    ConnectorError,
+    Csv,
+    FileSink,
+    FileSpout,
+    FromIterable,
+    JsonLines,
+    Lines,
+    Parquet,
+)
+from multilang.local import Faults
+from multilang.testing import run_spout
+from tests.soak import SOAK
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0"), max_size=20)
+CELL = st.text(st.characters(codec="utf-8", exclude_characters="\0", exclude_categories=("Cs",)), max_size=10)
+
+
+def read(spout, tasks=1):
+    """Return the rows that a topology with the spout gets, in any order."""
+    sink = CollectingSink()
+    builder = TopologyBuilder()
+    builder.set_spout("files", spout, tasks)
+    builder.set_bolt("sink", sink).shuffle_grouping("files")
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        cluster.submit(builder.build("reads")).wait(timeout=600)
+    return sink.rows
+
+
+def write(sink, rows, fields=("value",)):
+    from multilang.streams import StreamBuilder
+
+    s = StreamBuilder()
+    s.source(rows).to(sink, fields=list(fields), name="sink")
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        cluster.submit(s.build("writes")).wait(timeout=600)
+
+
+# ---- formats ----
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(TEXT, max_size=30), st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_lines_are_those_of_the_file(tmp_path_factory, lines, end, ended) -> None:
+    path = tmp_path_factory.mktemp("lines") / "a.txt"
+    text = end.join(lines) + (end if ended and lines else "")
+    path.write_bytes(text.encode())
+    wanted = text.split("\n")
+    wanted = [line.removesuffix("\r") for line in (wanted[:-1] if wanted[-1] == "" else wanted)]
+    wanted[:1] = [line.removeprefix("\ufeff") for line in wanted[:1]]
+    assert [row[0] for row in read(FileSpout(path))] == wanted
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(CELL, CELL), max_size=20), st.data())
+def test_csv_goes_on_anywhere_also_behind_line_breaks_in_values(tmp_path_factory, rows, data) -> None:
+    path = tmp_path_factory.mktemp("csv") / "a.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("first", "second"), *rows])
+    format = Csv(["second", "first"])
+    with open(path, "rb") as file:
+        reader = format.reader(file, "a")
+        cut = data.draw(st.integers(0, len(rows)))
+        before = [reader.row() for _ in range(cut)]
+        position = json.loads(json.dumps(reader.position()))
+    with open(path, "rb") as file:
+        reader = format.reader(file, "a")
+        reader.seek(position)
+        after = []
+        while (row := reader.row()) is not None:
+            after.append(row)
+    assert [*before, *after] == [[second, first] for first, second in rows]
+
+
+@pytest.mark.parametrize(
+    "format", [JsonLines(["n", "text"]), Csv(["n", "text"]), Parquet(["n", "text"])], ids=["json", "csv", "parquet"]
+)
+def test_what_a_sink_wrote_is_read(tmp_path, format) -> None:
+    rows = [[n, f"line {n}\nof two"] for n in range(100)]
+    write(FileSink(tmp_path / "out", format, roll_rows=30), rows, ["n", "text"])
+    files = list((tmp_path / "out").iterdir())
+    assert len(files) == 4
+    assert all(file.name.startswith("sink-0000-") for file in files)
+    found = read(FileSpout(tmp_path / "out" / "*", format), tasks=2)
+    assert sorted([int(n), text] for n, text in found) == rows
+
+
+def test_files_of_any_file_system_of_fsspec_are_written_and_read() -> None:
+    rows = [[n] for n in range(20)]
+    write(FileSink("memory://shop/out", roll_rows=7), [n for (n,) in rows])
+    assert sorted(read(FileSpout("memory://shop/out/*", JsonLines(["value"])))) == rows
+
+
+# ---- resumed ----
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.lists(TEXT.filter(bool), max_size=40), min_size=1, max_size=4), st.integers(0, 80), st.integers(1, 2)
+)
+def test_a_task_that_is_started_again_goes_on_where_it_was(tmp_path_factory, files, calls, tasks) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    for number, lines in enumerate(files):
+        (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in lines), newline="")
+    conf = {"multilang.positions": str(folder / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    spout = FileSpout(folder / "*.txt")
+    run = run_spout(spout, conf=conf)
+    for _ in range(calls):
+        run.next()
+        for tup_id in list(run.pending):
+            run.ack(tup_id)
+    run.close()
+    again = run_spout(FileSpout(folder / "*.txt"), conf=conf)
+    for _ in range(200):
+        again.next()
+    again.close()
+    wanted = [line.removeprefix("\ufeff") if not n else line for lines in files for n, line in enumerate(lines)]
+    assert [row[0] for row in [*run.values, *again.values]] == wanted
+
+
+# A simulated task that dies does not close its files, as a process that is killed would.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("seed", range(60 if SOAK else 4))
+def test_exact_alignment_counts_each_line_once_whatever_dies(tmp_path, seed) -> None:
+    from multilang.state.providers import provider_of
+    from multilang.streams import StreamBuilder
+    from tests.state.topologies import stored
+
+    for number in range(3):
+        (tmp_path / f"{number}.csv").write_text("word\n" + "".join(f"w{n % 7}\n" for n in range(50 * number)))
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 100,
+        "multilang.state.alignment": "exact",
+        "topology.max.spout.pending": 8,
+    }
+    s = StreamBuilder()
+    s.source(FileSpout(tmp_path / "*.csv", Csv(["word"])), parallelism=2).key_by(lambda t: t["word"]).count()
+    faults = Faults(crash=0.02, late=0.0005, spouts=True, limit=15)
+    with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
+        cluster.submit(s.build("counts", conf)).wait(timeout=24 * 3600)
+    gc.collect()
+    counts = {key: value[0] for key, value in stored(provider_of(conf), "count", 2).items()}
+    assert counts == Counter(f"w{n % 7}" for number in range(3) for n in range(50 * number))
+
+
+@pytest.mark.parametrize("seed", range(30 if SOAK else 3))
+def test_files_of_a_sink_have_each_row_whatever_dies(tmp_path, seed) -> None:
+    faults = Faults(crash=0.02, acker_crash=0.001, limit=15)
+    sink = FileSink(tmp_path / "out", roll_rows=10, roll_secs=0.5)
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", FromIterable(range(200)))
+    builder.set_bolt("sink", sink, 2).shuffle_grouping("numbers")
+    with LocalCluster("simulated", seed=seed, faults=faults) as cluster:
+        cluster.submit(builder.build("writes")).wait(timeout=24 * 3600)
+    found = [
+        json.loads(line)["value"]
+        for file in (tmp_path / "out").glob("sink-*.jsonl")
+        for line in file.read_text().splitlines()
+    ]
+    assert set(found) == set(range(200))
+    assert not [file for file in (tmp_path / "out").iterdir() if file.name.startswith(".")]
+
+
+# ---- refused ----
+
+
+def at_line(folder, line, format=None):
+    """Return a conf whose position is behind some lines of all files in a folder."""
+    conf = {"multilang.positions": str(folder / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    run = run_spout(FileSpout(folder / "*.txt", format), conf=conf)
+    while len(run.values) < line:
+        run.next()
+        for tup_id in list(run.pending):
+            run.ack(tup_id)
+    run.close()
+    return conf
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda folder: (folder / "b.txt").write_text("x\n" * 40),
+            "b.txt is not the file that was read before: its first 64 bytes",
+        ),
+        (
+            lambda folder: (folder / "b.txt").write_text("1\n"),
+            "b.txt is not the file that was read before: 64 bytes of it were read",
+        ),
+        (
+            lambda folder: (folder / "aa.txt").write_text("1\n"),
+            "b.txt was file 2 by name, and files before it were added",
+        ),
+        (lambda folder: (folder / "a.txt").unlink(), "have changed"),
+    ],
+    ids=["other bytes", "shorter", "added before", "removed before"],
+)
+def test_files_that_changed_are_refused(tmp_path, change, message) -> None:
+    (tmp_path / "a.txt").write_text("0\n" * 16)
+    (tmp_path / "b.txt").write_text("1\n" * 40)
+    conf = at_line(tmp_path, 48)
+    change(tmp_path)
+    with pytest.raises(ConnectorError, match=message):
+        run_spout(FileSpout(tmp_path / "*.txt"), conf=conf)
+
+
+def test_files_that_were_added_behind_are_read(tmp_path) -> None:
+    (tmp_path / "a.txt").write_text("0\n" * 16)
+    conf = at_line(tmp_path, 16)
+    (tmp_path / "a.txt").write_text("0\n" * 16 + "grown\n")
+    (tmp_path / "b.txt").write_text("added\n")
+    run = run_spout(FileSpout(tmp_path / "*.txt"), conf=conf)
+    run.next(5)
+    run.close()
+    assert run.values == [["grown"], ["added"]]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "format", "message"),
+    [
+        ("a.txt", b"good\n\xff\n", Lines(), r"a.txt: line 2 \(byte 5\) is no utf-8 .*errors='replace'"),
+        ("a.txt", b'{"a": 1}\n{"b": 1}\n', JsonLines(["a"]), r"a.txt: line 2 \(byte 9\) has no 'a'"),
+        ("a.txt", b'{"a": 1}\n{"a"\n', JsonLines(["a"]), r"a.txt: line 2 \(byte 9\) is no JSON"),
+        ("a.txt", b"a,b\n1,2\n1\n", Csv(["a"]), r"a.txt: line 3 \(byte 8\) has 1 values for 2 columns"),
+        ("a.txt", b'a,b\n1,"2\n', Csv(["a"]), r"a.txt: line 2 \(byte 4\) is no row: unexpected end of data"),
+    ],
+)
+def test_a_row_that_can_not_be_is_named(tmp_path, name, data, format, message) -> None:
+    (tmp_path / name).write_bytes(data)
+    run = run_spout(FileSpout(tmp_path / name, format))
+    with pytest.raises(ConnectorError, match=message):
+        run.next(3)
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: FileSpout(folder / "none.txt"), "there is no file .*none.txt"),
+        (lambda folder: FileSpout("memory://none/*"), "there is no file memory://none"),
+        (lambda folder: FileSpout("nosuch://none/*"), "nosuch://none.*can't be opened.*nosuch"),
+        (lambda folder: FileSpout(folder / "a.csv", Csv(["c"])), "a.csv has no column 'c'; it has 'a', 'b'"),
+        (lambda folder: FileSpout(folder / "a.csv", Parquet(["c"])), "a.csv is no Parquet file"),
+        (lambda folder: FileSpout(folder / "a.csv", Csv()), r"Csv\(\) of a source names its fields"),
+        (lambda folder: FileSpout(folder / "a.csv", "csv"), r"format is 'csv'; use Lines\(\)"),
+        (lambda folder: FileSpout([]), "paths is empty"),
+    ],
+)
+def test_sources_that_can_not_be_are_refused_before_the_start(tmp_path, make, message) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises((ConfigError, ConnectorError), match=message):
+        make(tmp_path).check_start({})
+
+
+def test_a_sink_whose_folder_can_not_be_is_refused_before_the_start(tmp_path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file/out can't be made"):
+        FileSink(tmp_path / "file" / "out").check_start({})

@@ -1,0 +1,73 @@
+"""Iterables, timers, and the collecting sink, as spouts and bolts of an ordinary topology."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from multilang import LocalCluster, TopologyBuilder
+from multilang.component.errors import ConfigError
+from multilang.connectors import CollectingSink, FromIterable, TimerSpout
+from multilang.testing import run_spout
+
+
+def run(spout, mode="simulated", tasks=1, timeout=600, conf=None):
+    sink = CollectingSink()
+    builder = TopologyBuilder()
+    builder.set_spout("source", spout, tasks)
+    builder.set_bolt("sink", sink, 2).shuffle_grouping("source")
+    with LocalCluster(mode, seed=1, fail_fast=mode != "process") as cluster:
+        submitted = cluster.submit(builder.build("small", conf))
+        submitted.wait(timeout=timeout)
+    return sink
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_each_item_comes_once(mode, tasks) -> None:
+    assert sorted(run(FromIterable(lambda: iter(range(50))), mode, tasks).values) == list(range(50))
+
+
+def test_an_iterable_goes_on_from_its_position_where_there_is_a_store(tmp_path) -> None:
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    first = run_spout(FromIterable(range(10)), conf=conf)
+    for tup in first.next(4):
+        first.ack(tup.tup_id)
+    first.next(2)  # which are not acked
+    first.close()
+    again = run_spout(FromIterable(range(10)), conf=conf)
+    again.next(20)
+    again.close()
+    assert again.values == [[n] for n in range(4, 10)]
+    without = run_spout(FromIterable(range(3)))
+    without.next(5)
+    assert without.values == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("items", "message"), [(5, "not 5"), (iter([1]), "can be gone through only once.*lambda: open")]
+)
+def test_what_is_no_iterable_is_refused(items, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        FromIterable(items)
+
+
+def test_a_collecting_sink_in_a_process_says_where_it_collects() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("source", FromIterable(range(3)))
+    builder.set_bolt("sink", CollectingSink()).shuffle_grouping("source")
+    with LocalCluster() as cluster, pytest.raises(Exception, match="run the topology with mode='inprocess'"):
+        cluster.submit(builder.build("collects")).wait(timeout=60)
+
+
+def test_a_timer_ticks_every_so_many_seconds_in_one_task() -> None:
+    rows = run(TimerSpout(2.0, count=4), tasks=2).rows
+    assert [number for number, _ in rows] == [0, 1, 2, 3]
+    assert {later - earlier for (_, earlier), (_, later) in pairwise(rows)} == {2000}
+
+
+@pytest.mark.parametrize("secs", [0, -1, True, float("inf"), "1"])
+def test_a_timer_of_no_seconds_is_refused(secs) -> None:
+    with pytest.raises(ConfigError, match="use seconds above 0"):
+        TimerSpout(secs)

@@ -1,0 +1,164 @@
+"""Tables: each row is read, from where it was after a stop; what was acked is in the table."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from multilang import LocalCluster, TopologyBuilder
+from multilang.component.errors import ConfigError
+from multilang.connectors import CollectingSink, FromIterable, SqlSink, SqlSpout
+from multilang.local import Faults
+from multilang.streams import StreamBuilder
+from multilang.testing import run_bolt, run_spout
+from tests.soak import SOAK
+
+
+@pytest.fixture
+def shop(tmp_path):
+    connection = sqlite3.connect(tmp_path / "shop.sqlite", isolation_level=None)
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute(
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT, cents DECIMAL(10, 2), at TIMESTAMP, picture BLOB)"
+    )
+    connection.execute("CREATE TABLE counts (word TEXT PRIMARY KEY, count INTEGER CHECK (count < 1000))")
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def url(tmp_path, shop):
+    return f"sqlite:///{tmp_path}/shop.sqlite"
+
+
+def fill(shop, first, count):
+    rows = [(n, f"c{n % 3}") for n in range(first, first + count)]
+    shop.executemany("INSERT INTO orders (id, customer) VALUES (?, ?)", rows)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_each_row_comes_once_and_new_ones_when_they_are_there(shop, url, tasks) -> None:
+    fill(shop, 1, 150)
+    sink = CollectingSink()
+    builder = TopologyBuilder()
+    builder.set_spout("orders", SqlSpout(url, "orders", "id", ["id", "customer"], take=20), tasks)
+    builder.set_bolt("sink", sink).shuffle_grouping("orders")
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        run = cluster.submit(builder.build("sql"))
+        run.wait(timeout=600)
+        fill(shop, 151, 50)
+        run.run_for(5)
+        run.wait(timeout=600)
+    assert sorted(sink.rows) == [[n, f"c{n % 3}"] for n in range(1, 201)]
+
+
+def test_a_task_that_is_started_again_goes_on_behind_what_was_acked(shop, url, tmp_path) -> None:
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    fill(shop, 1, 10)
+    first = run_spout(SqlSpout(url, "orders", "id", ["id"], take=4), conf=conf)
+    first.next(2)
+    for tup_id in list(first.pending):
+        first.ack(tup_id)
+    first.next()
+    first.close()
+    assert first.values == [[n] for n in range(1, 9)]
+    again = run_spout(SqlSpout(url, "orders", "id", ["id"]), conf=conf)
+    again.next(4)
+    again.close()
+    assert again.values == [[n] for n in range(5, 11)]
+
+
+def test_values_that_json_lacks_become_text(shop, url) -> None:
+    shop.execute("INSERT INTO orders VALUES (1, NULL, 12.5, '2026-01-02 03:04:05', x'00ff')")
+    run = run_spout(SqlSpout(url, "orders", "id", ["customer", "cents", "at", "picture"]))
+    run.next(2)
+    run.close()
+    assert run.values == [[None, "12.50", "2026-01-02T03:04:05", "AP8="]]
+
+
+def test_a_database_that_is_away_for_a_while_is_told_and_asked_again(shop, url) -> None:
+    fill(shop, 1, 1)
+    run = run_spout(SqlSpout(url, "orders", "id", ["id"]))
+    shop.execute("ALTER TABLE orders RENAME TO hidden")
+    run.next(2)
+    assert "can't be read now, and is tried again: no such table" in run.errors[0]
+    shop.execute("ALTER TABLE hidden RENAME TO orders")
+    run.advance(2.0)
+    run.next(2)
+    run.close()
+    assert run.values == [[1]]
+    assert len(run.errors) == 1
+
+
+@pytest.mark.parametrize("seed", range(30 if SOAK else 3))
+def test_a_table_has_the_last_count_of_each_word_whatever_dies(shop, url, seed) -> None:
+    """With a key, a replayed tuple writes the same row again."""
+    s = StreamBuilder()
+    numbers = s.source([[f"w{n}", n] for n in range(100)], parallelism=2)
+    numbers.to(SqlSink(url, "counts", ["word", "count"], key=["word"], rows=7), fields=["word", "count"], parallelism=2)
+    with LocalCluster("simulated", seed=seed, faults=Faults(crash=0.02, acker_crash=0.001, limit=15)) as cluster:
+        cluster.submit(s.build("counts")).wait(timeout=24 * 3600)
+    assert sorted(shop.execute("SELECT * FROM counts")) == sorted((f"w{n}", n) for n in range(100))
+
+
+def test_only_the_tuple_of_a_row_that_is_refused_fails(shop, url) -> None:
+    run = run_bolt(
+        SqlSink(url, "counts", key=["word"]),
+        [["a", 1], ["b", 2000], ["a", 3], ["c", None]],
+        fields=["word", "count"],
+    )
+    run.advance(1.0)
+    run.close()
+    assert [tup.values for tup in run.failed] == [["b", 2000]]
+    assert len(run.acked) == 3
+    assert "refuses {'word': 'b', 'count': 2000}: CHECK constraint failed" in run.errors[0]
+    assert sorted(shop.execute("SELECT * FROM counts")) == [("a", 3), ("c", None)]
+
+
+def test_without_a_key_each_tuple_is_inserted(shop, url) -> None:
+    s = StreamBuilder()
+    s.source([["ann", n] for n in range(9)]).to(SqlSink(url, "orders"), fields=["customer", "id"])
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        cluster.submit(s.build("inserts")).wait(timeout=600)
+    assert [id for (id,) in shop.execute("SELECT id FROM orders ORDER BY id")] == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda url: SqlSpout(url, "order", "id", ["id"]), "there is no table 'order' of sqlite"),
+        (lambda url: SqlSpout(url, "orders", "key", ["id"]), "has no column 'key'; it has 'id', 'customer'"),
+        (lambda url: SqlSpout(url, "orders", "id", ["name"]), "has no column 'name'"),
+        (lambda url: SqlSpout("shop.sqlite", "orders", "id", ["id"]), "'shop.sqlite' is no URL of a database"),
+        (
+            lambda url: SqlSpout("nosuch://u:word@h/d", "orders", "id", ["id"]),
+            r"of nosuch://u:\*\*\*@h/d needs the database's driver",
+        ),
+        (lambda url: SqlSpout(7, "orders", "id", ["id"]), "url is 7"),
+        (lambda url: SqlSpout(url, "orders", "id", "id"), "give a list of their names"),
+        (lambda url: SqlSink(url, "counts", ["count"], key=["word"]), "the key's column 'word' is none of the fields"),
+        (lambda url: SqlSink(url, "counts", ["words"]), "has no column 'words'"),
+    ],
+)
+def test_what_can_not_be_is_refused_before_the_start(url, make, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(url).check_start({})
+
+
+def test_a_key_of_text_is_for_one_task(url) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("orders", SqlSpout(url, "orders", "customer", ["id"]), 2)
+    builder.set_bolt("sink", CollectingSink()).shuffle_grouping("orders")
+    with LocalCluster("simulated", fail_fast=True) as cluster, pytest.raises(Exception, match="give it one task"):
+        cluster.submit(builder.build("sql")).wait(timeout=60)
+
+
+def test_a_tuple_without_the_columns_is_told(shop, url) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("source", FromIterable([1]))
+    builder.set_bolt("sink", SqlSink(url, "counts")).shuffle_grouping("source")
+    with LocalCluster("simulated") as cluster:
+        run = cluster.submit(builder.build("sql"))
+        run.wait(timeout=60)
+        assert "has no column 'value'; it has 'word', 'count': name the fields= to write" in str(run.errors[0])

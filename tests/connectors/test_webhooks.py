@@ -1,0 +1,269 @@
+"""Webhooks: 200 means done, anything else means that the sender must send it again."""
+
+from __future__ import annotations
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from multilang import BasicBolt, FailedException, LocalCluster, TopologyBuilder
+from multilang.component.errors import ConfigError
+from multilang.connectors import CollectingSink, FromIterable, WebhookSink, WebhookSpout
+from multilang.testing import run_bolt, run_spout
+from tests.servers import free_port, wait_for
+
+
+def post(port, body=b"1", path="/", method="POST", **headers):
+    """Return the status of a request."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body, named, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status
+    except urllib.error.HTTPError as problem:
+        with problem:
+            return problem.code
+
+
+class Picky(BasicBolt):
+    """Fails odd numbers; dies of nothing."""
+
+    output_fields = ["value"]
+
+    def process(self, tup):
+        if tup["value"] % 2:
+            raise FailedException("odd")
+        self.emit([tup["value"]])
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "process"])
+def test_a_request_is_answered_when_its_tuple_is_acked_or_fails(mode) -> None:
+    port = free_port()
+    builder = TopologyBuilder()
+    builder.set_spout("hook", WebhookSpout(port))
+    builder.set_bolt("picky", Picky()).shuffle_grouping("hook")
+    with LocalCluster(mode) as cluster, ThreadPoolExecutor(8) as pool:
+        run = cluster.submit(builder.build("hooks"), capture=["picky"])
+        sent = [pool.submit(retried, port, n) for n in range(20)]
+        run.wait(until=lambda run: all(each.done() for each in sent), timeout=60)
+        assert [each.result() for each in sent] == [503 if n % 2 else 200 for n in range(20)]
+        assert sorted(tup["value"] for tup in run.captured("picky")) == list(range(0, 20, 2))
+
+
+def retried(port, number):
+    """Return the status of a request to a server that may not listen yet."""
+    found: list[int] = []
+
+    def answered() -> bool:
+        try:
+            found.append(post(port, str(number).encode()))
+        except urllib.error.URLError:
+            return False
+        return True
+
+    wait_for(answered, "the server listens")
+    return found[-1]
+
+
+@pytest.fixture
+def hook():
+    runs = []
+
+    def start(**settings):
+        port = free_port()
+        runs.append(run_spout(WebhookSpout(port, **settings)))
+        return port, runs[-1]
+
+    yield start
+    for run in runs:
+        run.close()
+
+
+def test_there_is_room_for_so_many_and_no_more(hook) -> None:
+    port, run = hook(most=2, answer_secs=60)
+    with ThreadPoolExecutor(4) as pool:
+        first = [pool.submit(post, port) for _ in range(2)]
+        wait_for(lambda: len(run.next() or run.pending) >= 2, "both are under way")
+        waiting = [pool.submit(post, port) for _ in range(2)]
+        wait_for(run.spout._waiting.full, "two more wait")
+        assert post(port) == 503
+        for tup_id in list(run.pending):
+            run.ack(tup_id)
+        assert [each.result() for each in first] == [200, 200]
+        wait_for(lambda: run.next() or len(run.pending) >= 2, "there is room")
+        for tup_id in list(run.pending):
+            run.fail(tup_id)
+        assert [each.result() for each in waiting] == [503, 503]
+
+
+def test_what_takes_too_long_is_answered_and_a_late_ack_is_nobody_s(hook) -> None:
+    port, run = hook(answer_secs=0.2)
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(post, port)
+        wait_for(lambda: run.next() or run.pending, "it is under way")
+        assert sent.result() == 503
+    run.ack(run.pending[0])
+
+
+def test_while_the_topology_is_deactivated_nobody_is_kept_waiting(hook) -> None:
+    port, run = hook()
+    run.deactivate()
+    assert post(port) == 503
+
+
+def test_what_is_under_way_at_the_end_is_answered(hook) -> None:
+    port, run = hook()
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(post, port)
+        wait_for(lambda: run.next() or run.pending, "it is under way")
+        run.close()
+        assert sent.result() == 503
+
+
+@pytest.mark.parametrize(
+    ("settings", "request_", "status"),
+    [
+        ({"secret": "word"}, {}, 401),
+        ({"secret": "word"}, {"Authorization": "Bearer wor"}, 401),
+        ({"secret": "word"}, {"Authorization": "Bearer wörd"}, 401),
+        ({"max_body": 3}, {"body": b"1234"}, 413),
+        ({}, {"body": b"1234", "Content_Length": "9" * 30}, 411),
+        ({}, {"body": b"{"}, 400),
+        ({}, {"body": b"\xff"}, 400),
+        ({}, {"path": "/other"}, 404),
+        ({}, {"body": None, "method": "GET"}, 405),
+        ({}, {"Origin": "http://evil.example"}, 403),
+        ({}, {"Sec_Fetch_Site": "cross-site"}, 403),
+    ],
+)
+def test_what_is_no_request_of_a_webhook_is_refused(hook, settings, request_, status) -> None:
+    port, run = hook(**settings)
+    assert post(port, **request_) == status
+    run.next()
+    assert run.values == []
+
+
+def test_a_secret_opens(hook) -> None:
+    port, run = hook(secret="word", json=False)
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(post, port, "späť".encode(), Authorization="Bearer word")
+        wait_for(lambda: run.next() or run.pending, "it is under way")
+        run.ack(run.pending[0])
+        assert sent.result() == 200
+    assert run.values == [["späť"]]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WebhookSpout(0), "port is 0"),
+        (lambda: WebhookSpout(80, host="0.0.0.0"), "give a secret="),
+        (lambda: WebhookSpout(80, path="hook"), "begins with /"),
+        (
+            lambda: WebhookSpout(8080, secret={"env": "NOT_SET_ANYWHERE"}).check_start({}),
+            "NOT_SET_ANYWHERE, which is not set",
+        ),
+        (lambda: WebhookSink("ftp://host"), "begins with http:// or https://"),
+        (lambda: WebhookSink("http://host", concurrency=0), "concurrency is 0"),
+    ],
+)
+def test_what_can_not_be_is_refused(make, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+class Receiver:
+    """A server that notes what it gets, fails some, and counts how many came at once."""
+
+    def __init__(self) -> None:
+        self.got: list[object] = []
+        self.heads: list[dict[str, str]] = []
+        self.status: dict[object, list[int]] = {}
+        self.now = self.most = 0
+        self.lock = threading.Lock()
+        self.meet: threading.Barrier | None = None
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                receiver.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/in"
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def answer(self, handler) -> None:
+        value = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        if self.meet is not None:
+            self.meet.wait(30)
+        with self.lock:
+            self.now -= 1
+            left = self.status.get(str(value))
+            status = left.pop(0) if left else 204
+            if status == 204:
+                self.got.append(value)
+                self.heads.append(dict(handler.headers))
+        handler.send_response(status)
+        handler.send_header("Location", "/elsewhere")
+        handler.end_headers()
+
+
+@pytest.fixture
+def receiver():
+    found = Receiver()
+    yield found
+    found.server.shutdown()
+    found.server.server_close()
+
+
+def test_each_tuple_is_sent_until_it_is_taken(receiver) -> None:
+    receiver.status = {"3": [500, 503], "4": [302, 400]}
+    builder = TopologyBuilder()
+    builder.set_spout("source", FromIterable(range(10)))
+    builder.set_bolt("sink", WebhookSink(receiver.url, secret="word")).shuffle_grouping("source")
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(builder.build("sends"))
+        run.wait(timeout=600)
+        assert run.counters["source"].acked == 10
+        assert "it was answered" in str(run.errors[0])
+    assert sorted(receiver.got) == list(range(10))
+    assert {head["Authorization"] for head in receiver.heads} == {"Bearer word"}
+
+
+def test_so_many_are_under_way_at_once_and_no_more(receiver) -> None:
+    receiver.meet = threading.Barrier(4)  # which none passes before four are there
+    run = run_bolt(WebhookSink(receiver.url, concurrency=4), [[n, "a"] for n in range(8)], fields=["n", "letter"])
+    run.advance(1.0)
+    run.close()
+    assert receiver.most == 4
+    assert sorted(value["n"] for value in receiver.got) == list(range(8))
+
+
+def test_a_server_that_is_not_there_fails_the_tuple() -> None:
+    run = run_bolt(WebhookSink(f"http://127.0.0.1:{free_port()}/"), [[1]], fields=["value"])
+    run.advance(1.0)
+    run.close()
+    assert len(run.failed) == 1
+    assert "refused" in run.errors[0]
+
+
+def test_a_sink_is_for_streams_too(receiver) -> None:
+    from multilang.streams import StreamBuilder
+
+    s = StreamBuilder()
+    s.source(range(5)).map(lambda n: {"number": n}).to(WebhookSink(receiver.url))
+    s.source([1], name="other").to(CollectingSink)
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        cluster.submit(s.build("streams")).wait(timeout=600)
+    assert sorted(value["number"] for value in receiver.got) == list(range(5))
