@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from multilang.connectors.files import FileSink, FileSpout
     from multilang.connectors.formats import Csv, Format, JsonLines, Lines, Parquet
     from multilang.connectors.iterables import CollectingSink, FromIterable
+    from multilang.connectors.kafka import KafkaSink
+    from multilang.connectors.redis import RedisStreamSink
     from multilang.connectors.sql import SqlSink, SqlSpout
     from multilang.connectors.tail import TailSpout
     from multilang.connectors.timer import TimerSpout
@@ -30,9 +32,11 @@ __all__ = [
     "Format",
     "FromIterable",
     "JsonLines",
+    "KafkaSink",
     "KafkaSpout",
     "Lines",
     "Parquet",
+    "RedisStreamSink",
     "RedisStreamSpout",
     "SqlSink",
     "SqlSpout",
@@ -49,6 +53,8 @@ __getattr__, __dir__ = lazily(
         ".files": ("FileSink", "FileSpout"),
         ".formats": ("Csv", "Format", "JsonLines", "Lines", "Parquet"),
         ".iterables": ("CollectingSink", "FromIterable"),
+        ".kafka": ("KafkaSink",),
+        ".redis": ("RedisStreamSink",),
         ".sql": ("SqlSink", "SqlSpout"),
         ".tail": ("TailSpout",),
         ".timer": ("TimerSpout",),

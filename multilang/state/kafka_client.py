@@ -62,7 +62,7 @@ class Topic:
             import confluent_kafka
         except ImportError as problem:
             raise ConfigError(
-                f"a spout of Kafka needs the package confluent-kafka ({problem}): pip install 'storm-multilang[kafka]'; for a "
+                f"Kafka needs the package confluent-kafka ({problem}): pip install 'storm-multilang[kafka]'; for a "
                 "cluster's workers put confluent-kafka into the file that multilang submit --requirements names"
             ) from problem
         self.kafka = confluent_kafka
@@ -83,17 +83,25 @@ class Topic:
             "error_cb": self._refused,
         }
 
+    def producer(self, settings: Mapping[str, Any]) -> Any:
+        """Return a producer with these settings; the user's options override them. See ``consumer``."""
+        common = {key: self._settings[key] for key in (*_OF_ANY_CLIENT, "reconnect.backoff.max.ms")}
+        return self._client(self.kafka.Producer, {**common, **settings})
+
     def consumer(self, settings: Mapping[str, Any]) -> Any:
         """Return a consumer with these settings; the user's options override them.
 
         Raises:
             ConfigError: librdkafka refuses the settings, or a secret can't be read.
         """
+        return self._client(self.kafka.Consumer, {**self._settings, **settings})
+
+    def _client(self, kind: Any, settings: Mapping[str, Any]) -> Any:
         options = {name: _revealed(name, value) for name, value in self._options.items()}
         try:
-            return self.kafka.Consumer({**self._settings, **settings, **options})
+            return kind({**settings, **options})
         except self.kafka.KafkaException as problem:
-            raise ConfigError(f"Kafka does not take the spout's options: {problem.args[0].str()}") from problem
+            raise ConfigError(f"Kafka does not take the options: {problem.args[0].str()}") from problem
 
     def at(self, partition: int, *offset: int) -> Any:
         """Return a partition, or an offset in it, in the form that librdkafka's calls take."""
@@ -103,7 +111,7 @@ class Topic:
         """Return the number of partitions, from a broker that may take ``patience`` seconds to answer."""
         found = self._asked(consumer, "list_topics", self.name, patience).topics[self.name]
         if found.error is not None:
-            raise self._error(f"{self.where} can't be read: {found.error.str()}; make the topic, or name another")
+            raise self._error(f"{self.where} can't be used: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
 
     def identity(self, consumer: Any, patience: float) -> dict[str, str | None]:

@@ -28,7 +28,7 @@ JSON = "json"  # the kind of a column that holds JSON texts
 
 def packages_for(url: str) -> dict[str, str]:
     """Return the packages for reading this URL, as in a component's ``requires``, such as s3fs for s3://."""
-    return {"pyarrow": "pyarrow>=18", **packages_of_url(url)}
+    return {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18", **packages_of_url(url)}
 
 
 class Folder:

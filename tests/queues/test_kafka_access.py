@@ -117,7 +117,7 @@ def test_the_conf_may_name_a_login_by_token(filled: KafkaServer, options: dict[s
 def test_a_mechanism_that_the_installed_librdkafka_lacks_is_refused_before_anything_is_sent(
     options: dict[str, Any],
 ) -> None:
-    with pytest.raises(ConfigError, match=r"Kafka does not take the spout's options: .*EXTERNAL"):
+    with pytest.raises(ConfigError, match=r"Kafka does not take the options: .*EXTERNAL"):
         KafkaSpout("127.0.0.1:1", TOPIC, "shop").check_start({OPTIONS: {**options, "sasl.mechanism": "EXTERNAL"}})
 
 
