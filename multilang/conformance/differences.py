@@ -6,7 +6,7 @@ from typing import Any
 
 from multilang.conformance.values import same
 
-_OF_BOOLEANS = "common/json/10"
+_OF_WORDS = "common/json/10"  # true, false and null
 _OF_MAPS = "common/json/12"
 _OF_NUMBERS = "common/numbers/5"
 
@@ -37,7 +37,9 @@ def _paths(received: Any, expected: Any) -> set[str | None]:
 def _path(received: Any, expected: Any) -> str | None:
     """Return the path of the case of one difference."""
     if isinstance(expected, bool):
-        return _OF_BOOLEANS
+        return _OF_WORDS
+    if received is None or expected is None:
+        return _OF_WORDS
     if isinstance(received, bool):
         return None
     if isinstance(expected, int | float) and isinstance(received, str):

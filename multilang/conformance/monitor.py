@@ -27,6 +27,7 @@ class Monitor:
         self.finished: dict[str, str] = {}  # id of a tuple -> "ack" or "fail"
         self.heartbeats: set[str] = set()
         self.commands = 0  # the number of commands that the spout has not answered
+        self.tasks = set(world.old_context()["task->component"])  # that the program was told of
         self.leaving = False  # True: its input was closed, or it was told to end
         self.pid: Any = None
         self._found: list[Finding] = []
@@ -184,10 +185,10 @@ class Monitor:
                 f"'task': {task}; Storm 2.6.0 to 2.8.8 reads an Integer and halts, task + 2**32 is right on every version",
                 halts=False,
             )
-        if not known:
-            return
-        if str(message.task) not in self.world.old_context()["task->component"]:
+        if str(message.task) not in self.tasks:
             self._flag("direct.nobody", f"no task {message.task} exists; Storm drops the tuple", halts=False)
+        elif not known:
+            return
         elif message.stream != "direct" or message.task not in DIRECT_TASKS:
             self._flag(
                 "direct.grouping",

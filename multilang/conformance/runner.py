@@ -59,7 +59,7 @@ _FEW = 2  # sections of them; a fault that shows in more is one of all conversat
 _SEEN_OR_NOT = {"ack", "anchors", "direct", "emit", "error", "fail", "log", "metrics"}
 _FINISHES = {"ack", "fail"}
 # Findings that explain why a case failed in whose conversation they are: it is blocked by the case that watches for them.
-_EXPLAINS = ("sync.twice", "framing.utf8")
+_EXPLAINS = ("sync.twice", "framing.utf8", "direct.nobody")
 
 
 class Run:

@@ -218,6 +218,7 @@ class Talk:
         full = dict(self.world.full_conf() if conf is None else conf)
         if self.kind == "spout" and self.world.contract:
             full |= {SCRIPT: _PLACE, ON: dict(on or {})}
+        self.monitor.tasks |= set((context or {}).get("task->component", ()))
         written = storm_text(self.world.handshake(self.pid_dir, full, context))
         written = written.replace(f'"{_PLACE}"', script)
         self.say(framed(written if text is None else text(written)), pieces)

@@ -37,6 +37,11 @@ FOUND_LATE = (
     ("contract-spout", "logs_are_formats"),
     ("contract-spout", "loses_acks_while_waiting"),
     ("contract-spout", "hears_nothing_while_inactive"),
+    ("contract-bolt", "texts_are_trimmed"),
+    ("contract-bolt", "equal_tuples_are_one"),
+    ("contract-bolt", "keeps_the_last_50"),
+    ("contract-spout", "task_that_is_not_there"),
+    ("ordinary-spout", "acks_come_in_order"),
 )
 OTHERS, WHOLE = 20, 10
 FIRST = {

@@ -102,3 +102,19 @@ def _(t: Talk) -> None:
         if not t.child.output_ended:
             raise
     t.monitor.leaving = True
+
+
+@section.must(
+    "1,000 tuples in hand",
+    "A bolt may keep as many tuples as are under way, a window for instance, and ack them whenever it likes.",
+    steps="keep ack",
+    after=("bolt/ack/2", "bolt/ack/3"),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    names = [f"k{number}" for number in range(1000)]
+    kept = [t.steps(["keep", name]) for name in names]
+    t.finished(t.steps(*(["ack", name] for name in reversed(names))))
+    t.barrier()
+    lost = sum(id not in t.monitor.finished for id in kept)
+    t.check(not lost, "tuples that were kept are lost", "1,000 acks", f"{1000 - lost} acks")

@@ -38,6 +38,7 @@ def _(t: Talk) -> None:
     "a heartbeat as Storm sends it",
     "Storm 2 sends comp null, and the keys in this order.",
     source=MEASURED,
+    after=("common/json/4",),
 )
 def _(t: Talk) -> None:
     t.handshake()

@@ -158,3 +158,18 @@ def _(t: Talk) -> None:
     for id in ids:
         t.finished(id)
     t.same([id for id in t.monitor.finished if id in ids], ids, "tuples were finished in another order")
+
+
+@section.must(
+    "tuples of the same values",
+    "Two tuples may have the same values: each is worked on, by itself.",
+    steps="emit",
+    after=("bolt/anchors/1",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    ids = [t.steps(["emit", ["the same"]]) for _ in range(3)]
+    for id in ids:
+        t.finished(id)
+    came = [[message.anchors, message.values] for message in t.received.emits]
+    t.same(came, [[[id], ["the same"]] for id in ids], "not each of three equal tuples was worked on")

@@ -75,10 +75,10 @@ def watched(section: Section, plain: str) -> None:
         after=(STREAM[section.path],),
     )
     section.watch(
-        "SHOULD",
+        "MUST",
         "direct.nobody",
         "the task exists",
-        "Storm drops a tuple to a task that is not there, in silence.",
+        "Storm drops a tuple to a task that is not there, in silence: it is lost.",
         f"{MEASURED} (task_nobody)",
     )
     section.watch(

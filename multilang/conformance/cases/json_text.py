@@ -224,3 +224,14 @@ def _(t: Talk) -> None:
     ]
     texts = [*dates, *numbers, *words]
     t.same(t.echo(storm_text(texts)), texts, "texts came out changed")
+
+
+@section.must(
+    "white space in texts",
+    "Blanks at the ends of a text, several in a row, tabs, CR LF and CR are data, and stay what they are.",
+    steps="emit",
+    after=("common/json/8",),
+)
+def _(t: Talk) -> None:
+    texts = ["  two  blanks  ", " ", "\ttab\t\t", "a\r\nb\rc\n\nd\r\n", "\n", "", "x "]
+    t.same(t.echo(storm_text(texts)), texts, "texts came out changed")

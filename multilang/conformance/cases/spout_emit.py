@@ -115,3 +115,13 @@ section.watch(
     "Storm keeps any JSON value and sends it back; the page promises that for strings and numbers alone.",
     f"{PAGE}, Spouts: id",
 )
+
+
+@section.must(
+    "emits of the same values",
+    "Two emits may have the same values: both are sent.",
+    steps="emit",
+)
+def _(t: Talk) -> None:
+    outs = t.perform([["emit", ["x"]], ["emit", ["x"]]], [["emit", ["x"]]])
+    t.same([out.values for out in outs], [[["x"], ["x"]], [["x"]]], "emits are missing, or there are more of them")

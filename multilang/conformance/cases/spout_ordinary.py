@@ -19,6 +19,7 @@ IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
 NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
 _NEXTS = 30  # asked at most for one tuple with an id
 _MORE = 8  # nexts behind the first task ids: its emits may be of several kinds
+_UNDER_WAY = 50
 _HELD = 3  # arrays of task ids that are kept back, to see what the spout says without them
 
 
@@ -192,4 +193,24 @@ def _(t: Talk) -> None:
     if second is not None:
         t.command("fail", second)
     t.command("activate")
+    t.next()
+
+
+@section.must(
+    "50 tuples under way, acked in another order",
+    "Tuples are acked in any order, and as many are under way as topology.max.spout.pending allows.",
+    after=(IDS, ACK, FAIL, MANY, "spout/ordinary/4"),
+)
+def _(t: Talk) -> None:
+    begin(t)
+    used: list[Any] = []
+    try:
+        while len(used) < _UNDER_WAY and monotonic() - t.start < t.timeout:
+            own(t, used)
+    except NotApplicable:
+        pass  # it has no more, or waits for its acks
+    if len(used) < 2:
+        raise NotApplicable("it never had two tuples under way")
+    for id in reversed(used):
+        t.command("ack", id)
     t.next()

@@ -56,8 +56,8 @@ def _(t: Talk) -> None:
 
 @section.must("each command its answer", "What belongs to one command is not in the answer to another.", steps="emit")
 def _(t: Talk) -> None:
-    outs = t.perform(*([["emit", [n]], ["emit", [n]]] for n in range(10)))
-    t.same([out.values for out in outs], [[[n], [n]] for n in range(10)], "answers are shifted")
+    outs = t.perform(*([["emit", [n]], ["emit", [n + 100]]] for n in range(10)))
+    t.same([out.values for out in outs], [[[n], [n + 100]] for n in range(10)], "answers are shifted")
 
 
 @section.must("a next without a tuple", "With nothing to emit the answer is the sync alone.", steps="emit")

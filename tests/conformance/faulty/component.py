@@ -35,6 +35,14 @@ def altered(value):
         return value.replace("Z", ".000Z")
     if has("all_numbers_are_texts") and type(value) in (int, float):
         return str(value)
+    if has("texts_are_trimmed") and isinstance(value, str):
+        return value.strip(" ")
+    if has("line_ends_are_unified") and isinstance(value, str):
+        return value.replace("\r\n", "\n")
+    if has("blanks_are_joined") and isinstance(value, str):
+        return re.sub("  +", " ", value)
+    if has("what_is_false_is_null") and not value and not isinstance(value, dict | list):
+        return None
     if has("number_texts_are_numbers") and isinstance(value, str) and value.isdigit():
         return int(value)
     if has("maps_are_texts") and isinstance(value, dict):
@@ -374,6 +382,8 @@ class Component:
                 message["task"] = PLAIN_TASK + 17 - options["task"]
             if has("no_task"):
                 del message["task"]
+        elif has("task_that_is_not_there"):
+            message["task"] = -1
         ids = options.get("ids")
         waits = ids or (has("waits_for_ids_it_declined") and "task" not in options)
         if has("waits_for_every_20th_it_declined") and "task" not in options and not ids:
@@ -405,6 +415,10 @@ class Component:
         if has("booleans_are_numbers"):
             values = [[int(x) if isinstance(x, bool) else x for x in v] if isinstance(v, list) else v for v in values]
         values = altered(values)
+        if has("equal_emits_are_one"):
+            seen, self.last_emit = getattr(self, "last_emit", None), json.dumps(values)
+            if seen == self.last_emit:
+                return
         message = {"command": "emit", "tuple": values, **message}
         if has("emit_without_values"):
             del message["tuple"]
@@ -471,6 +485,7 @@ class Bolt(Component):
     def run(self):
         self.kept, self.previous, self.beats, self.tuples = {}, None, 0, 0
         self.held_emits = []
+        self.seen = None
         self.this = None
         self.quiet_until = 0
         self.shake_hands()
@@ -576,6 +591,11 @@ class Bolt(Component):
                 self.do_emit([word])
             return
         steps = tup["tuple"][0] if tup["tuple"] else []
+        if has("equal_tuples_are_one") and steps:
+            seen = json.dumps(steps)
+            if seen == self.seen:
+                return
+            self.seen = seen
         try:
             for step in steps if isinstance(steps, list) else []:
                 self.step(step)
@@ -674,6 +694,8 @@ class Bolt(Component):
         self.finish("fail", name)
 
     def do_keep(self, name):
+        if has("keeps_the_last_50") and len(self.kept) == 50:
+            del self.kept[next(iter(self.kept))]
         self.kept[name] = self.this
         self.open = has("acks_what_is_kept")
 
@@ -783,6 +805,8 @@ class Spout(Component):
 
     def emit_one(self, id):
         self.pending[id] = True
+        if has("knows_the_last_ten") and len(self.pending) > 10:
+            del self.pending[next(iter(self.pending))]
         if has("id_is_an_object"):
             id = {"n": id}
         self.put([f"sentence {id}"], {}, id=id)
@@ -791,6 +815,8 @@ class Spout(Component):
         key = id["n"] if isinstance(id, dict) else id
         if has("ack_of_an_integer"):
             key = int(key)
+        if has("acks_come_in_order") and key != next(iter(self.pending)):
+            sys.exit("another ack is due")
         del self.pending[key]
 
     def on_fail(self, id):

@@ -35,6 +35,7 @@ common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numb
 common/json        cb     nulls_are_empty
 common/json        cb cs  dates_are_read loses_keys_of_the_language copies_keys maps_are_texts
 common/json        cb cs  drops_empty_texts nulls_are_left_out keys_in_small_letters
+common/json        cb cs  texts_are_trimmed line_ends_are_unified blanks_are_joined what_is_false_is_null
 common/unicode     cb cs  texts_are_normalised
 common/numbers     cb cs  long_integers_are_doubles doubles_of_6_digits
 common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_ascii
@@ -79,7 +80,7 @@ bolt/ordinary      cb ob  dies_of_a_tick hangs_at_a_tick
 bolt/ordinary      ob     loses_the_7th_tuple dies_of_a_tuple hangs_at_a_tuple dies_of_the_30th_tuple dies_of_task_ids hangs_at_task_ids
 bolt/ordinary?     ob     never_acks
 bolt/ordinary?     ob     waits_for_ids_it_declined
-bolt/tuple         cb     ids_are_doubles no_component every_stream_is_default
+bolt/tuple         cb     equal_tuples_are_one ids_are_doubles no_component every_stream_is_default
 bolt/emit          cb     one_stream emits_twice
 bolt/emit          cb ob  stream_is_a_number empty_stream tuple_is_text tuple_is_an_object tuple_is_null emit_without_values
 bolt/emit          cb     another_stream need_is_text
@@ -95,11 +96,11 @@ bolt/anchors       cb     anchor_twice no_anchors_on_streams
 bolt/anchors?      ob     anchor_twice
 bolt/anchors?      cb ob  anchor_without_a_list
 bolt/ack           cb ob  acks_twice acks_numbers acks_the_unknown acks_a_tick_twice acks_without_id
-bolt/ack           cb     never_acks acks_are_fails acks_what_is_kept
+bolt/ack           cb     keeps_the_last_50 never_acks acks_are_fails acks_what_is_kept
 bolt/fail          cb ob  acks_and_fails
 bolt/fail          cb     fails_are_acks acks_what_threw
 bolt/ack           cb     fails_what_it_acked
-bolt/direct        cb     waits_for_ids_of_direct_emits another_task task_as_text no_task
+bolt/direct        cb     task_that_is_not_there waits_for_ids_of_direct_emits another_task task_as_text no_task
 bolt/direct?       cb     small_task
 
 spout/commands     cs os  silent_on_activate silent_on_deactivate dies_on_activate dies_on_deactivate acks_back
@@ -111,12 +112,12 @@ bolt/ack           cb     acks_the_newest
 spout/ordinary     os     silent_on_ack silent_on_fail dies_on_ack dies_on_fail ack_of_an_integer dies_on_a_third_ack
 spout/ordinary     cs     silent_on_ack silent_on_fail dies_on_ack dies_on_fail
 spout/ordinary     os     silent_while_inactive dies_of_task_ids hangs_at_task_ids
-spout/ordinary     os     syncs_to_task_ids forgets_on_fail
+spout/ordinary     os     syncs_to_task_ids forgets_on_fail acks_come_in_order knows_the_last_ten
 spout/sync         cs os  two_syncs two_syncs_on_ack two_syncs_on_fail two_syncs_on_next two_syncs_on_deactivate two_syncs_sometimes
 spout/sync         os     sync_first late_second_sync
 spout/sync         os     emits_behind_the_sync emits_from_a_timer
 spout/sync?        cs os  never_sleeps
-spout/emit         cs     one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers ids_have_a_prefix never_reliable
+spout/emit         cs     equal_emits_are_one one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers ids_have_a_prefix never_reliable
 spout/emit         cs     always_reliable
 spout/emit         cs os  stream_is_a_number empty_stream tuple_is_text tuple_is_an_object tuple_is_null emit_without_values
 spout/emit?        os     id_is_an_object
@@ -124,7 +125,7 @@ spout/commands     cs os  unknown_command
 spout/task_ids     cs     wants_a_task one_task_id keeps_acks_while_waiting loses_acks_while_waiting
 spout/task_ids     cs     waits_for_ids_it_declined waits_for_every_20th_it_declined
 spout/task_ids?    cs     asks_and_forgets
-spout/direct       cs     direct_is_unreliable another_task task_as_text no_task waits_for_ids_of_direct_emits
+spout/direct       cs     task_that_is_not_there direct_is_unreliable another_task task_as_text no_task waits_for_ids_of_direct_emits
 spout/direct?      cs     small_task
 """
 

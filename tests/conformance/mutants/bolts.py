@@ -311,3 +311,25 @@ class WaitsByRecursion(Bolt):
                 step[2:] = [{"ids": True}]
             self.process(message)
             self.this, self.is_open = this, is_open
+
+
+@mutant("bolt", "bolt/tuple/12")
+class EqualTuplesAreOne(Bolt):
+    """Takes a tuple of the same values for the one before, come again."""
+
+    before = None
+
+    def process(self, tup):
+        if tup["tuple"] and tup["tuple"] == self.before:
+            self.send({"command": "ack", "id": tup["id"]})
+            return
+        self.before = tup["tuple"]
+        super().process(tup)
+
+
+@mutant("bolt", "bolt/ack/10")
+class KeepsAHundredTuples(Bolt):
+    def do_keep(self, name):
+        if len(self.kept) == 100:
+            del self.kept[next(iter(self.kept))]
+        super().do_keep(name)

@@ -124,3 +124,21 @@ class IdsAreWholeNumbers(Spout):
         if isinstance(message.get("id"), float):
             message["id"] = int(message["id"])
         super().emit(values, options, message)
+
+
+@mutant("spout", "spout/emit/16")
+class EqualEmitsAreOne(Spout):
+    before = None
+
+    def emit(self, values, options, message):
+        if values != self.before:
+            self.before = values
+            super().emit(values, options, message)
+
+
+@mutant("spout", "spout/direct/7")
+class EmitsToATaskThatIsNotThere(Spout):
+    def send(self, message):
+        if message.get("command") == "emit":
+            message["task"] = -1
+        super().send(message)

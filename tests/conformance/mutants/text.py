@@ -137,3 +137,9 @@ class WritesNaN(Bolt):
 class CutsLongTexts(Bolt):
     def emit(self, values, options, message):
         super().emit([value[:100_000] if isinstance(value, str) else value for value in values], options, message)
+
+
+@mutant("bolt", "common/json/20")
+class UnifiesLineEnds(Bolt):
+    def emit(self, values, options, message):
+        super().emit(json.loads(json.dumps(values).replace("\\r\\n", "\\n")), options, message)
