@@ -21,7 +21,7 @@ from multilang.runtime.clock import SystemClock
 from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.status import CheckpointStatus
-from multilang.runtime.task import START_ATTEMPTS
+from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
 from multilang.runtime.tuples import IDLE, LocalTuple, Origin
 from multilang.topology.shell import ShellComponent
 
@@ -203,6 +203,7 @@ class ActorTopology(LocalTopology):
         actor.next_at = 0.0
         collector = LocalSpoutCollector(actor.plan, self.links, actor.stats, actor.pending, component.ack)
         self._give_timers(actor, collector)
+        actor.started_at = self.clock.now()
         actor.runner = start_spout(component, collector, actor.plan.conf, actor.plan.context)
         if self.active:
             actor.runner.activate()
@@ -217,13 +218,16 @@ class ActorTopology(LocalTopology):
             raise LocalClusterError(f"topology {self.name!r} ends: {message}") from error
         if self.fail_fast:
             raise LocalClusterError(f"{actor.plan} died: {message}") from error
+        now = self.clock.now()
         if isinstance(actor, SpoutActor):
-            actor.deaths += 1
+            actor.deaths = 1 if now - actor.started_at > LONG_ENOUGH_SECS else actor.deaths + 1
             if actor.deaths >= START_ATTEMPTS:
                 raise TaskStartError(
                     f"{actor.plan} died {actor.deaths} times without emitting a tuple: {message}"
                 ) from error
         self.restart(actor)
+        if isinstance(actor, SpoutActor):
+            actor.next_at = now + min(FIRST_DELAY_SECS * 2**actor.deaths, LONGEST_DELAY_SECS)
 
     def restart(self, actor: BoltActor | SpoutActor) -> None:
         """Replace a dead component by a new one."""

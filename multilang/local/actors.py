@@ -138,6 +138,7 @@ class SpoutActor:
         idle: Empty nexts in a row since the last ack, fail or the like.
         next_at: The time from which it may be asked again.
         deaths: Deaths in a row.
+        started_at: When its component was started last.
         countdown: Counts down to the next call of next_tuple() whose time is measured.
         every: The number that ``countdown`` was set to.
         busy_secs: The time of all its calls until the last measured one, of which a sample is measured.
@@ -157,6 +158,7 @@ class SpoutActor:
         "pending",
         "plan",
         "runner",
+        "started_at",
         "stats",
         "timers",
     )
@@ -171,6 +173,7 @@ class SpoutActor:
         self.idle = 0
         self.next_at = 0.0
         self.deaths = 0
+        self.started_at = 0.0
         self.countdown = self.every = 1
         self.busy_secs = 0.0
         self.last_secs: float | None = None
@@ -190,7 +193,8 @@ class SpoutActor:
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
         """Leave it alone for a while, since it emitted nothing."""
         self.idle += 1
-        self.next_at = now + self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted(), virtual)
+        waits = self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted(), virtual)
+        self.next_at = max(self.next_at, now + waits)  # longer after a death
 
     @property
     def exhausted(self) -> bool:

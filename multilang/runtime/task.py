@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from multilang.runtime.links import OnTaskIds
     from multilang.runtime.plan import TaskPlan
 
-START_ATTEMPTS = 3  # deaths in a row that are allowed: in initialize(), or of a spout before any tuple
+START_ATTEMPTS = 5  # deaths in a row after which the topology ends: in initialize(), or of a spout before any tuple
+LONG_ENOUGH_SECS = 20.0  # a life that counts as a successful start, even without any work
+FIRST_DELAY_SECS = 0.05
+LONGEST_DELAY_SECS = 1.0  # before another start of a component that dies of its work: other work waits for it
 IDLE_ROUNDS = 5  # empty nexts in a row after which a spout that can't tell counts as exhausted
 
 

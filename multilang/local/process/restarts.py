@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from multilang.component.process import UNUSABLE
+from multilang.runtime import task
 
-_START_ATTEMPTS = 5  # deaths in a row before it was started
-_FIRST_DELAY_SECS = 0.05
-_LONGEST_DELAY_SECS = 10.0
-_LONGEST_DELAY_STARTED_SECS = 1.0  # for a child that dies of its tuples: other tuples wait for it
-_LONG_ENOUGH_SECS = 20.0  # a life that counts as a successful start, even without any work
+_LONGEST_DELAY_SECS = 10.0  # before another start of a child that dies while it starts
 
 
 class Restarts:
     """The deaths of a task's children, and the delay before the next start.
 
     A child is started again at once after a life with some work, otherwise after a growing delay. A child that dies
-    again and again while it starts is given up. A child that dies of its tuples is not, since the next tuples may be
-    different.
+    again and again while it starts is given up, and so is a spout's that emits nothing before it dies. A bolt's that dies of
+    its tuples is not, since the next tuples may be different.
 
     Attributes:
         deaths: Deaths in a row of children that did no work.
@@ -33,18 +30,18 @@ class Restarts:
         Args:
             status: The child's exit status; negative for a signal.
             secs: The length of its life.
-            worked: Whether it did something beyond the handshake.
+            worked: Whether it did something beyond the handshake; a spout's: whether it emitted.
             answered: Whether it answered a heartbeat, so that its start was over.
             ended_by_us: Whether it was ended here, for example because it broke the protocol.
         """
-        if worked or secs > _LONG_ENOUGH_SECS:
+        if worked or secs > task.LONG_ENOUGH_SECS:
             self.deaths = self.bad_starts = 0
         elif status == -9 and not ended_by_us:
             self.deaths = max(self.deaths, 1)  # it was killed from outside, which says nothing about its start
         else:
             self.deaths += 1
             self.bad_starts = 0 if answered else self.bad_starts + 1
-        if self.bad_starts >= _START_ATTEMPTS or (status == UNUSABLE and self.bad_starts):
+        if self.bad_starts >= task.START_ATTEMPTS or (status == UNUSABLE and self.bad_starts):
             return None
-        longest = _LONGEST_DELAY_SECS if self.bad_starts else _LONGEST_DELAY_STARTED_SECS
-        return min(_FIRST_DELAY_SECS * 2 ** min(self.deaths, 10), longest) if self.deaths else 0.0
+        longest = _LONGEST_DELAY_SECS if self.bad_starts else task.LONGEST_DELAY_SECS
+        return min(task.FIRST_DELAY_SECS * 2 ** min(self.deaths, 10), longest) if self.deaths else 0.0

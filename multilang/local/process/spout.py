@@ -162,7 +162,7 @@ class ProcessSpoutTask(ProcessTask):
         host.init_root(root, total, self.plan.id)
 
     def _synced(self, sync: Sync) -> None:
-        self.worked = True
+        self.vain = "without emitting a tuple"
         if sync.busy is not None:
             self.busy_told = sync.busy
         if self._doubted:

@@ -35,7 +35,8 @@ class ProcessTask(ABC):
     Attributes:
         child: The child process; None between a death and the next start.
         ready: Whether the handshake was answered.
-        worked: Whether this child did something beyond the handshake.
+        worked: Whether this child did something beyond the handshake; a spout's: whether it emitted.
+        vain: What a child that did not work came to, for a message.
         answered: Whether this child answered a heartbeat, so that its start is over.
         blocked_by: The number of full queues downstream; while there are any, its output is not read.
         members: The plans of a chain's members, by their ids.
@@ -56,6 +57,7 @@ class ProcessTask(ABC):
         self.conn = ParentConnection(self.kind)
         self.ready = False
         self.worked = False
+        self.vain = "at its start"
         self.answered = False
         self.started_at = 0.0
         self.heard_at = 0.0
@@ -90,6 +92,7 @@ class ProcessTask(ABC):
         self._complaint = ""
         self._pid = None
         self.conn = ParentConnection(self.kind, max_buffer=host.max_buffer)
+        self.vain = "at its start"
         self.ready = self.worked = self.answered = self._dying = self._broken = False
         self._busy_before, self.busy_told = self.busy_secs, None
         self.started_at = self.heard_at = host.now
@@ -167,7 +170,7 @@ class ProcessTask(ABC):
             why = f"{reason}; it had reported:\n{self._complaint}" if self._complaint else reason
             bad_starts = self._restarts.bad_starts
             times = f"died {bad_starts} times" if bad_starts > 1 else "died"
-            self.host.fail(TaskStartError(f"{self.plan} {times} at its start ({command}); the last time {why}"))
+            self.host.fail(TaskStartError(f"{self.plan} {times} {self.vain} ({command}); the last time {why}"))
             return
         self.stats.restarts += 1
         for each in self.members.values():
