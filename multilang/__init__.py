@@ -27,7 +27,17 @@ if TYPE_CHECKING:
     from multilang.coordination import BatchBolt, KeyedFairBolt
     from multilang.local import LocalCluster
     from multilang.state import KeyValueState, StatefulBasicBolt, StatefulBolt
-    from multilang.topology import CustomGrouping, ShellBolt, ShellSpout, Topology, TopologyBuilder
+    from multilang.topology import (
+        CustomGrouping,
+        JavaBolt,
+        JavaLong,
+        JavaObject,
+        JavaSpout,
+        ShellBolt,
+        ShellSpout,
+        Topology,
+        TopologyBuilder,
+    )
 
 __version__ = "0.1.0"
 
@@ -40,6 +50,10 @@ __all__ = [
     "Context",
     "CustomGrouping",
     "FailedException",
+    "JavaBolt",
+    "JavaLong",
+    "JavaObject",
+    "JavaSpout",
     "KeyValueState",
     "KeyedFairBolt",
     "LocalCluster",
@@ -78,6 +92,16 @@ __getattr__, __dir__ = lazily(
         "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
         "multilang.local": ("LocalCluster",),
         "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
-        "multilang.topology": ("CustomGrouping", "ShellBolt", "ShellSpout", "Topology", "TopologyBuilder"),
+        "multilang.topology": (
+            "CustomGrouping",
+            "JavaBolt",
+            "JavaLong",
+            "JavaObject",
+            "JavaSpout",
+            "ShellBolt",
+            "ShellSpout",
+            "Topology",
+            "TopologyBuilder",
+        ),
     },
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_option, top_spec
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, STAND_IN, conf_option, top_spec
 from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.cli.live import PAGE
 from multilang.cli.settings import ProjectCommand
@@ -125,6 +125,7 @@ def app() -> None:
     help="Write down what the spouts emit, with times, acks and fails; FILE must not exist.",
 )
 @REPLAY
+@STAND_IN
 @click.option(
     "--pace",
     type=click.Choice(["recorded", "fast"]),

@@ -94,6 +94,26 @@ REPLAY = click.option(
 )
 
 
+def _stand_ins(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        name, sign, what = text.partition("=")
+        if not sign or not name or not what:
+            raise click.BadParameter(f"{text!r}: write NAME=FILE, or NAME=module:Class")
+        found[name] = what
+    return found
+
+
+STAND_IN = click.option(
+    "--stand-in",
+    "stand_ins",
+    multiple=True,
+    metavar="NAME=FILE",
+    callback=_stand_ins,
+    help="What runs in the place of a component in Java: lines of a file for a spout, or NAME=module:Class of one in Python.",
+)
+
+
 @dataclass(frozen=True)
 class Top:
     """The rows that ``--top`` shows: the greatest values of a field, by another field, of one stream."""

@@ -82,6 +82,24 @@ def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topolog
         raise TopologyFault(str(error)) from error
 
 
+def load_stand_ins(topology: Topology, given: dict[str, str]) -> Topology:
+    """Return a topology with stand-ins, each a file or ``module:Class``. Raises TopologyFault."""
+    from multilang.topology.load import load_object
+    from multilang.topology.stand_in import with_stand_ins
+
+    if not given:
+        return topology
+    try:
+        return with_stand_ins(
+            topology,
+            {id: load_object(what) if ":" in what and not os.path.exists(what) else what for id, what in given.items()},
+        )
+    except ConfigError as error:
+        raise TopologyFault(str(error)) from error
+    except ImportError as error:
+        raise TopologyFault(f"--stand-in: {error}") from error
+
+
 def resolved(where: str) -> str:
     """Return the place of a topology whose project, or whose name in the project in the current folder, was given.
 

@@ -23,6 +23,7 @@ from multilang.shipping.jar import Shipment, pack, write
 from multilang.shipping.maven import Artifact, fetch_jars
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import ShellComponent
+from multilang.topology.java import JavaComponent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -306,6 +307,11 @@ def plan(shipment: Shipment) -> str:
     from multilang.shipping.conf import storm_conf
 
     lines = [f"  {id}: {' '.join(words)}{_starts(shipment, id)}" for id, words in shipment.commands.items()]
+    lines += [
+        f"  {spec.id}: the Java class {spec.component.java_class}"
+        for spec in shipment.topology.components.values()
+        if isinstance(spec.component, JavaComponent)
+    ]
     lines += [f"  {key} = {dumps(value)}" for key, value in storm_conf(shipment.topology).items()]
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ from multilang.blocks.names import EXCHANGE
 from multilang.chains.names import CHAINING, OFF
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
-from multilang.cli.loading import load, load_replayed
+from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import RunView, console
@@ -59,6 +59,7 @@ def run_topology(
     prometheus: int | None,
     record: Path | None,
     replay: Path | None,
+    stand_ins: dict[str, str],
     pace: str,
     page: int | None,
     as_json: bool,
@@ -70,6 +71,7 @@ def run_topology(
     loaded = load(topology)
     if watched is not None:
         watched.tell_files(loaded)
+    loaded = load_stand_ins(loaded, stand_ins)
     if replay is not None:
         loaded = load_replayed(loaded, replay, pace)
     _check_mode(loaded, mode, faults)

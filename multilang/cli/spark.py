@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
-from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, conf_option
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, STAND_IN, conf_option
 from multilang.cli.live import PAGE, shown_on_page
-from multilang.cli.loading import load, load_replayed
+from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
@@ -105,6 +105,7 @@ def _pairs(what: str) -> Any:
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
 @REPLAY
+@STAND_IN
 @PAGE
 @click.option("--json", "as_json", is_flag=True, help="Write the figures as one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the result.")
@@ -140,6 +141,7 @@ def _run(
     spark_conf: dict[str, str],
     seed: int,
     replay: Path | None,
+    stand_ins: dict[str, str],
     page: int | None,
     as_json: bool,
     quiet: bool,
@@ -148,7 +150,7 @@ def _run(
     state: str | None,
     once: bool,
 ) -> int:
-    loaded = load(topology)
+    loaded = load_stand_ins(load(topology), stand_ins)
     if replay is not None:
         loaded = _on_recording(loaded, replay, sources)
     _check_kind(stream, checkpoint, limits, once)

@@ -13,6 +13,7 @@ from multilang.runtime.clock import SystemClock
 from multilang.runtime.plan import Plan
 from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
+from multilang.topology.stand_in import check_runs_here
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,6 +105,7 @@ class LocalCluster:
                 "the module of the topology submits it when it is imported, and each task's process imports it; "
                 'put what submits it under if __name__ == "__main__":'
             )
+        check_runs_here(topology, "the embedded cluster")
         name = topology.name if name is None else name
         if name in self.topologies:
             raise LocalClusterError(f"a topology {name!r} runs already; kill it first, or submit with another name=")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from multilang.shipping.contents import YOURS, Item
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.guard import VERSION_CONTROL
-from multilang.topology import ShellComponent
+from multilang.topology import Foreign, ShellComponent
 from multilang.topology.commands import program_in, programs_in, script_in, with_slash, words_of
 from multilang.topology.home import is_below
 
@@ -99,6 +99,8 @@ class ShippedCommands:
         # it starts.
         helped = bool(contents.folders) or not contents.executables <= {*own, *modules}
         for spec in topology.components.values():
+            if isinstance(spec.component, Foreign) and spec.id not in commands:
+                continue  # a class of Java is started by nobody
             words = commands.get(spec.id)
             if words is None:
                 self.two[spec.id] = (interpreter, LAUNCHER)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.shipping import kept as store
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
 from multilang.shipping.former import Former, conf_of, former_of, submit_again
+from multilang.shipping.java_objects import with_java
 from multilang.shipping.submit import (
     SETTLED,
     STORED_NAME,
@@ -112,6 +113,7 @@ def deploy(
         NimbusError: Nimbus refuses something, or is gone; the error's text says what runs.
     """
     name = shipment.topology.name
+    shipment = with_java(shipment, jars)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
     check_on_cluster(nimbus, shipment.topology)

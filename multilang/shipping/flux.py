@@ -9,6 +9,7 @@ from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.places import ShippedBlobs
 from multilang.shipping.shippable import check_shippable
+from multilang.topology.java import JavaComponent, JavaObject
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,7 +44,10 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: ShippedB
         if specs:
             lines.append(f"{kind}s:")
         for spec in specs.values():
-            lines += _component(spec, *places.start(shipment, spec.id, interpreter))
+            if isinstance(spec.component, JavaComponent):
+                lines += _of_java(spec, spec.component)
+            else:
+                lines += _component(spec, *places.start(shipment, spec.id, interpreter))
     lines += _streams(topology)
     return "\n".join(lines) + "\n"
 
@@ -51,6 +55,17 @@ def flux_yaml(shipment: Shipment, interpreter: str = "python3", places: ShippedB
 def check_flux(topology: Topology) -> None:
     """Raise ShippingError, with the streams' names, for what Flux can't express."""
     check_shippable(topology)
+    for spec in topology.components.values():
+        if isinstance(spec.component, JavaComponent) and (
+            spec.conf
+            or isinstance(spec.component.made, JavaObject)
+            or any(isinstance(each, bytes) for each in spec.component.args)
+        ):
+            raise ShippingError(
+                f"multilang flux can't express {spec.kind} {spec.id!r} of the Java class {spec.component.java_class}, which has a conf of its own "
+                "or other arguments than numbers and texts: submit the topology with multilang submit, or from Java with the class that "
+                "multilang flux --java prints"
+            )
     direct = [
         f"{name!r} of {spec.id!r}"
         for spec in topology.components.values()
@@ -63,6 +78,16 @@ def check_flux(topology: Topology) -> None:
             "streams only. Submit the topology with multilang submit, or from Java with the class that "
             "multilang flux --java prints"
         )
+
+
+def _of_java(spec: ComponentSpec, component: JavaComponent) -> list[str]:
+    return [
+        f"  - id: {_flow(spec.id)}",
+        f"    className: {_flow(component.java_class)}",
+        *([f"    constructorArgs: {_flow(component.args)}"] if component.args else []),
+        f"    parallelism: {spec.parallelism}",
+        f"    numTasks: {spec.tasks}",
+    ]
 
 
 def _component(spec: ComponentSpec, command: list[str], changes_directory: bool) -> list[str]:

@@ -51,6 +51,7 @@ class Shipment:
     """A topology with all its files.
 
     ``in_worker``: component id -> the words for the worker's directory, of those that are to be started there.
+    ``java``: component id -> what Java made for it, serialised (``java_objects``).
     ``missing``: a sentence for each setting that the conf must have when it is submitted.
     """
 
@@ -64,6 +65,7 @@ class Shipment:
     modules: Sequence[str] = ()
     in_worker: Mapping[str, Sequence[Shipped]] = field(default_factory=dict)
     missing: Sequence[str] = ()
+    java: Mapping[str, bytes] = field(default_factory=dict)
 
     def jar(self, others: Sequence[Path] = ()) -> bytes:
         """Return the jar.

@@ -10,6 +10,7 @@ from multilang.shipping.conf import storm_conf
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.places import ShippedBlobs
 from multilang.shipping.shippable import check_shippable
+from multilang.topology.java import JavaComponent, JavaObject, fits_int
 
 if TYPE_CHECKING:
     from typing import Any
@@ -72,24 +73,37 @@ def java_class(shipment: Shipment, interpreter: str = "python3", places: Shipped
     ]
     lines += [_declaration(spec, classes[spec.id]) for spec in topology.components.values()]
     lines.append("        Config conf = new Config();")
-    lines += [f"        conf.put({_java(key)}, {_java(value)});" for key, value in conf.items()]
+    lines += [f"        conf.put({java_value(key)}, {java_value(value)});" for key, value in conf.items()]
     lines += [
-        f"        StormSubmitter.submitTopology({_java(topology.name)}, conf, builder.createTopology());",
+        f"        StormSubmitter.submitTopology({java_value(topology.name)}, conf, builder.createTopology());",
         "    }",
     ]
     for spec in topology.components.values():
+        if isinstance(spec.component, JavaComponent):
+            continue
         lines += ["", *_component(spec, classes[spec.id], *places.start(shipment, spec.id, interpreter))]
-    return "\n".join([*lines, *_map_of(), "}"]) + "\n"
+    return "\n".join([*lines, *HELPERS, "}"]) + "\n"
 
 
 def _declaration(spec: ComponentSpec, class_name: str) -> str:
     setter = "setSpout" if spec.kind == "spout" else "setBolt"
-    text = f"        builder.{setter}({_java(spec.id)}, new {class_name}(), {spec.parallelism})"
+    text = f"        builder.{setter}({java_value(spec.id)}, {_instance(spec, class_name)}, {spec.parallelism})"
     if spec.tasks != spec.parallelism:
         text += f".setNumTasks({spec.tasks})"
+    if isinstance(spec.component, JavaComponent) and spec.conf:
+        text += f".addConfigurations({java_value(spec.conf)})"
     for input_ in spec.inputs:
-        text += f"\n            .{input_.grouping.to_java(f'{_java(input_.component)}, {_java(input_.stream)}')}"
+        text += (
+            f"\n            .{input_.grouping.to_java(f'{java_value(input_.component)}, {java_value(input_.stream)}')}"
+        )
     return text + ";"
+
+
+def _instance(spec: ComponentSpec, class_name: str) -> str:
+    if not isinstance(spec.component, JavaComponent):
+        return f"new {class_name}()"
+    made = spec.component.made
+    return java_value(JavaObject(made, *spec.component.args) if isinstance(made, str) else made)
 
 
 def _component(spec: ComponentSpec, class_name: str, command: list[str], changes_directory: bool) -> list[str]:
@@ -97,7 +111,7 @@ def _component(spec: ComponentSpec, class_name: str, command: list[str], changes
     lines = [
         f"    public static class {class_name} extends Shell{kind} implements IRich{kind} {{",
         f"        public {class_name}() {{",
-        f"            super({', '.join(map(_java, command))});",
+        f"            super({', '.join(map(java_value, command))});",
         *([] if changes_directory else ["            changeChildCWD(false);"]),
         "        }",
         "",
@@ -106,31 +120,50 @@ def _component(spec: ComponentSpec, class_name: str, command: list[str], changes
     ]
     for name, stream in spec.streams.items():
         direct = "true" if stream.direct else "false"
-        fields = ", ".join(map(_java, stream.fields))
-        lines.append(f"            declarer.declareStream({_java(name)}, {direct}, new Fields({fields}));")
+        fields = ", ".join(map(java_value, stream.fields))
+        lines.append(f"            declarer.declareStream({java_value(name)}, {direct}, new Fields({fields}));")
     lines += [
         "        }",
         "",
         "        @Override",
         "        public Map<String, Object> getComponentConfiguration() {",
-        f"            return {_java(spec.conf)};",
+        f"            return {java_value(spec.conf)};",
         "        }",
         "    }",
     ]
     return lines
 
 
-def _map_of() -> list[str]:
-    return [
-        "",
-        "    private static Map<String, Object> mapOf(Object... pairs) {",
-        "        Map<String, Object> map = new HashMap<>();",
-        "        for (int i = 0; i < pairs.length; i += 2) {",
-        "            map.put((String) pairs[i], pairs[i + 1]);",
-        "        }",
-        "        return map;",
-        "    }",
-    ]
+def _made(value: JavaObject) -> str:
+    name = value.java_class.replace("$", ".")
+    arguments = ", ".join(map(java_value, value.args))
+    if value.base is None:
+        return f"new {name}({arguments})" if value.method is None else f"{name}.{value.method}({arguments})"
+    if value.returns:
+        return f"{_made(value.base)}.{value.method}({arguments})"
+    return f"after({_made(value.base)}, it -> it.{value.method}({arguments}))"
+
+
+# What the expressions of ``java_value`` call.
+HELPERS = (
+    "",
+    "    private static Map<String, Object> mapOf(Object... pairs) {",
+    "        Map<String, Object> map = new HashMap<>();",
+    "        for (int i = 0; i < pairs.length; i += 2) {",
+    "            map.put((String) pairs[i], pairs[i + 1]);",
+    "        }",
+    "        return map;",
+    "    }",
+    "",
+    "    private interface Step<T> {",
+    "        void on(T it) throws Exception;",
+    "    }",
+    "",
+    "    private static <T> T after(T it, Step<T> step) throws Exception {",
+    "        step.on(it);",
+    "        return it;",
+    "    }",
+)
 
 
 def _class_name(text: str, taken: dict[str, str]) -> str:
@@ -145,14 +178,14 @@ def _class_name(text: str, taken: dict[str, str]) -> str:
     return unique
 
 
-def _java(value: Any) -> str:
-    """Return a conf value as an expression of Java."""
+def java_value(value: Any) -> str:
+    """Return a value, of a conf or an argument, as an expression of Java. Raises ShippingError for a number that is too large."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
-        if -(2**31) <= value < 2**31:
+        if fits_int(value):
             return str(value)
         if -(2**63) <= value < 2**63:
             return f"{value}L"
@@ -161,6 +194,10 @@ def _java(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return json.dumps(value)  # Java has the same escapes
+    if isinstance(value, JavaObject):
+        return _made(value)
+    if isinstance(value, bytes):
+        return f"new byte[] {{{', '.join(str(each - 256 * (each > 127)) for each in value)}}}"
     if isinstance(value, dict):
-        return f"mapOf({', '.join(_java(part) for pair in value.items() for part in pair)})"
-    return f"new ArrayList<Object>(Arrays.asList({', '.join(map(_java, value))}))"
+        return f"mapOf({', '.join(java_value(part) for pair in value.items() for part in pair)})"
+    return f"new ArrayList<Object>(Arrays.asList({', '.join(map(java_value, value))}))"

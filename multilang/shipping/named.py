@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
-from multilang.topology import ShellComponent
+from multilang.topology import Foreign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ def confs(topology: Topology) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Return every conf of which a component written in Python gets entries, each with a description."""
     yield "the topology's conf", topology.conf
     for spec in topology.components.values():
-        if not isinstance(spec.component, ShellComponent):
+        if not isinstance(spec.component, Foreign):
             yield f"the conf of {spec.kind} {spec.id!r}", spec.conf
 
 

@@ -25,7 +25,7 @@ from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
 from multilang.state.positions import check_positions, positions_class
 from multilang.state.providers import provider_class
-from multilang.topology import ShellComponent
+from multilang.topology import Foreign
 from multilang.transactional.names import ID
 from multilang.transactional.stores import store_class
 
@@ -133,7 +133,7 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
     ``missing`` gets a sentence for each setting that is not there.
     """
     for spec in topology.components.values():
-        if isinstance(spec.component, ShellComponent):
+        if isinstance(spec.component, Foreign):
             continue
         who = f"{spec.kind} {spec.id!r}"
         conf = {**topology.conf, **spec.conf}

@@ -13,6 +13,7 @@ from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
 from multilang.shipping.former import conf_of
+from multilang.shipping.java_objects import with_java
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
@@ -59,6 +60,7 @@ def submit(
             ``topology.auto-credentials`` can't be kept, or a component can't run with its conf and the cluster's.
         RefusedError: Nimbus refuses the topology.
     """
+    shipment = with_java(shipment, jars)
     structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
     topology = shipment.topology
     # checked here because Nimbus would refuse it only after the upload

@@ -1,4 +1,4 @@
-"""A topology as the struct that Nimbus takes: Storm's StormTopology, made of ShellComponents."""
+"""A topology as the struct that Nimbus takes: Storm's StormTopology, made of ShellComponents and of classes of Java."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_shippable
 from multilang.shipping.thrift_types import types
+from multilang.topology.java import JavaComponent, fits_int
 
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +42,9 @@ def storm_topology(shipment: Shipment) -> Any:
             json_conf=dumps(component_conf(spec)),
         )
 
-    def shell(spec: ComponentSpec) -> Any:
+    def object_of(spec: ComponentSpec) -> Any:
+        if isinstance(spec.component, JavaComponent):
+            return _java_object(shipment, spec.id, spec.component)
         # A chain is started as its first member would be: every Python component of a topology is started alike.
         first = next(iter(spec.component.members)) if isinstance(spec.component, Chain) else spec.id
         program, script = shipment.commands[first]
@@ -49,11 +52,41 @@ def storm_topology(shipment: Shipment) -> Any:
 
     return thrift.StormTopology(
         spouts={
-            id: thrift.SpoutSpec(spout_object=shell(spec), common=common(spec)) for id, spec in topology.spouts.items()
+            id: thrift.SpoutSpec(spout_object=object_of(spec), common=common(spec))
+            for id, spec in topology.spouts.items()
         },
-        bolts={id: thrift.Bolt(bolt_object=shell(spec), common=common(spec)) for id, spec in topology.bolts.items()},
+        bolts={
+            id: thrift.Bolt(bolt_object=object_of(spec), common=common(spec)) for id, spec in topology.bolts.items()
+        },
         state_spouts={},
     )
+
+
+def _java_object(shipment: Shipment, id: str, component: JavaComponent) -> Any:
+    thrift = types()
+    if not isinstance(component.made, str):
+        if id not in shipment.java:
+            raise ShippingError(
+                f"{id!r} is made by Java, and was not yet; call multilang.shipping.java_objects.with_java"
+            )
+        return thrift.ComponentObject(serialized_java=shipment.java[id])
+    return thrift.ComponentObject(
+        java_object=thrift.JavaObject(
+            full_class_name=component.made, args_list=[_argument(each) for each in component.args]
+        )
+    )
+
+
+def _argument(value: Any) -> Any:
+    """Return Storm's JavaObjectArg; a worker looks for a constructor with exactly these types."""
+    argument = types().JavaObjectArg
+    if isinstance(value, bool):
+        return argument(bool_arg=value)
+    if isinstance(value, int):
+        return argument(int_arg=value) if fits_int(value) else argument(long_arg=value)
+    if isinstance(value, float):
+        return argument(double_arg=value)
+    return argument(string_arg=value) if isinstance(value, str) else argument(binary_arg=value)
 
 
 def component_conf(spec: ComponentSpec) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from multilang.state.spout import CheckpointSpout
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import Grouping
 from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe
-from multilang.topology.shell import ShellComponent
+from multilang.topology.shell import Foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def stateful(topology: Topology) -> Topology:
     ]
     parts = {id: Part.of(specs[id]) for id in with_state}
     for id, spec in specs.items():
-        if spec.kind == "bolt" and not isinstance(spec.component, ShellComponent):
+        if spec.kind == "bolt" and not isinstance(spec.component, Foreign):
             wrapper = kinds.executor if isinstance(spec.component, Stateful) else kinds.forwarder
             _wrap(spec, wrapper, [Input(source, STREAM, Grouping("all")) for source in inputs[id]])
     if exact:
@@ -101,7 +101,7 @@ def _wrap(spec: ComponentSpec, wrapper: type[Checkpointed], inputs: list[Input])
 def _check_exact(specs: Mapping[str, ComponentSpec]) -> None:
     for id, spec in specs.items():
         what = describe(spec.component)
-        if isinstance(spec.component, ShellComponent):
+        if isinstance(spec.component, Foreign):
             raise TopologyError(
                 f"{spec.kind} {id!r} ({what}) is no Python component, and exact alignment needs checkpoints to pass through "
                 f"each; use {settings.ALIGNMENT}: {settings.AT_LEAST_ONCE}"
@@ -126,7 +126,7 @@ def _checkpoint_inputs(specs: Mapping[str, ComponentSpec], id: str, exact: bool)
             source = specs[input_.component]
             if source.kind == "spout" and not exact:
                 name = SPOUT
-            elif isinstance(source.component, ShellComponent):
+            elif isinstance(source.component, Foreign):
                 left.append(source.id)
                 continue
             else:

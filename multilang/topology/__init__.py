@@ -6,18 +6,24 @@ from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuil
 from multilang.topology.check import check
 from multilang.topology.errors import GroupingError, TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
+from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
 from multilang.topology.load import load_object, load_topology
 from multilang.topology.model import ComponentSpec, Input, Topology
-from multilang.topology.shell import ShellBolt, ShellComponent, ShellSpout
+from multilang.topology.shell import Foreign, ShellBolt, ShellComponent, ShellSpout
 
 __all__ = [
     "BoltDeclarer",
     "ComponentSpec",
     "CustomGrouping",
+    "Foreign",
     "Grouping",
     "GroupingContext",
     "GroupingError",
     "Input",
+    "JavaBolt",
+    "JavaLong",
+    "JavaObject",
+    "JavaSpout",
     "ShellBolt",
     "ShellComponent",
     "ShellSpout",

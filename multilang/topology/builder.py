@@ -10,6 +10,7 @@ from multilang.component.spout import Spout
 from multilang.topology.check import check, check_conf, check_id
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping
+from multilang.topology.java import JavaBolt, JavaSpout
 from multilang.topology.model import TASKS, ComponentSpec, Input, Topology, describe, is_count
 from multilang.topology.shell import ShellBolt, ShellSpout, program_of
 from multilang.topology.transform import transformed
@@ -156,8 +157,8 @@ class TopologyBuilder:
     >>> builder.set_bolt("count", WordCount, parallelism=4).fields_grouping("split", "word")
     >>> topology = builder.build("word-count")
 
-    Components are instances, classes that need no arguments, or commands in any language (ShellSpout, ShellBolt). All
-    methods raise TopologyError, whose message says what to write instead.
+    Components are instances, classes that need no arguments, commands in any language (ShellSpout, ShellBolt), or classes of
+    Java (JavaSpout, JavaBolt), which only a cluster runs. All methods raise TopologyError, whose message says what to write instead.
 
     Attributes:
         specs: The components by id, as they are declared so far.
@@ -172,7 +173,7 @@ class TopologyBuilder:
     def set_spout(
         self,
         id: str,
-        spout: Spout | type[Spout] | ShellSpout,
+        spout: Spout | type[Spout] | ShellSpout | JavaSpout,
         parallelism: int = 1,
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
@@ -181,7 +182,7 @@ class TopologyBuilder:
 
         Args:
             id: The name that subscribers, logs and metrics use.
-            spout: An instance, a class that needs no arguments, or a ShellSpout.
+            spout: An instance, a class that needs no arguments, a ShellSpout or a JavaSpout.
             parallelism: The number of executors.
             tasks: The number of tasks that the executors run; as many as executors if it is None.
             conf: The spout's own conf.
@@ -197,7 +198,7 @@ class TopologyBuilder:
     def set_bolt(
         self,
         id: str,
-        bolt: Bolt | type[Bolt] | ShellBolt,
+        bolt: Bolt | type[Bolt] | ShellBolt | JavaBolt,
         parallelism: int = 1,
         tasks: int | None = None,
         conf: dict[str, Any] | None = None,
@@ -206,7 +207,7 @@ class TopologyBuilder:
 
         Args:
             id: The name that subscribers, logs and metrics use.
-            bolt: An instance, a class that needs no arguments, or a ShellBolt.
+            bolt: An instance, a class that needs no arguments, a ShellBolt or a JavaBolt.
             parallelism: The number of executors.
             tasks: The number of tasks that the executors run; as many as executors if it is None.
             conf: The bolt's own conf.
@@ -302,7 +303,7 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
 
 
 def _check_kind(id: str, kind: str, component: Any) -> None:
-    wanted, other = ((Spout, ShellSpout), (Bolt, ShellBolt))[:: 1 if kind == "spout" else -1]
+    wanted, other = ((Spout, ShellSpout, JavaSpout), (Bolt, ShellBolt, JavaBolt))[:: 1 if kind == "spout" else -1]
     is_class = isinstance(component, type)
     if issubclass(component, wanted[0]) if is_class else isinstance(component, wanted):
         return
@@ -314,7 +315,7 @@ def _check_kind(id: str, kind: str, component: Any) -> None:
     names = f"{'Spout' if kind == 'spout' else 'Bolt'}"
     what = f"the class {component.__qualname__}" if is_class else repr(component)
     raise TopologyError(
-        f"{kind} {id!r}: give an instance or a subclass of {names}, or Shell{names}([command, ...]), not {what}"
+        f"{kind} {id!r}: give an instance or a subclass of {names}, Shell{names}([command, ...]) or Java{names}(class), not {what}"
     )
 
 

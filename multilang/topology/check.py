@@ -8,7 +8,7 @@ from multilang.protocol.codec import reason_against
 from multilang.topology.conf_keys import check_keys
 from multilang.topology.conf_values import check_values
 from multilang.topology.errors import TopologyError, did_you_mean
-from multilang.topology.shell import ShellComponent
+from multilang.topology.shell import Foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _ticks(topology: Topology, spec: ComponentSpec) -> bool:
 
 def _check_copies(spec: ComponentSpec) -> None:
     """Check that a component can be copied, once for each task: it may hold no lock, file or connection."""
-    own = [] if isinstance(spec.component, ShellComponent) or spec.factory else [("", spec.component)]
+    own = [] if isinstance(spec.component, Foreign) or spec.factory else [("", spec.component)]
     held: list[tuple[str, object]] = own + [
         (f" in its custom grouping of {input_.component!r}", input_.grouping.custom)
         for input_ in spec.inputs

@@ -12,7 +12,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class ShellComponent:
+class Foreign:
+    """The base of components that are not written in Python: it has their streams and conf."""
+
+    __slots__ = ()
+
+    streams: Mapping[str, Stream]
+    component_conf: dict[str, Any]
+
+    @property
+    def description(self) -> str:
+        """What it is, in messages and pictures."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it is, in JSON's types."""
+        raise NotImplementedError
+
+    def declared_streams(self) -> dict[str, Stream]:
+        """Return all output streams by name."""
+        return dict(self.streams)
+
+
+class ShellComponent(Foreign):
     """The base of ShellSpout and ShellBolt; use those.
 
     Args:
@@ -60,9 +82,14 @@ class ShellComponent:
             raise TopologyError(f"{kind}({self.command!r}): {problem}") from problem
         self.component_conf = dict(conf or {})
 
-    def declared_streams(self) -> dict[str, Stream]:
-        """Return all output streams by name."""
-        return dict(self.streams)
+    @property
+    def description(self) -> str:
+        """The command line."""
+        return " ".join(self.command)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it is, in JSON's types."""
+        return {"command": self.command, "change_child_cwd": self.change_child_cwd}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.command!r})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.masked import masked
-from multilang.topology.shell import ShellComponent
+from multilang.topology.shell import Foreign, ShellComponent
 from multilang.topology.spec import describe
 
 TYPE_CHECKING = False
@@ -111,8 +111,8 @@ def to_dict(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
 
 
 def _where(spec: ComponentSpec) -> dict[str, Any]:
-    if isinstance(spec.component, ShellComponent):
-        return {"command": spec.component.command, "change_child_cwd": spec.component.change_child_cwd}
+    if isinstance(spec.component, Foreign):
+        return spec.component.to_dict()
     kind = type(spec.component)
     return {"class": f"{kind.__module__}:{kind.__qualname__}"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.topology.errors import TopologyError
-from multilang.topology.shell import ShellComponent
+from multilang.topology.shell import Foreign, ShellComponent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class ComponentSpec:
     Attributes:
         id: Its id.
         kind: "spout" or "bolt".
-        component: The instance (of Spout, Bolt, ShellSpout or ShellBolt) that describes it. An engine with several
+        component: The instance (of Spout, Bolt, ShellSpout, ShellBolt, JavaSpout or JavaBolt) that describes it. An engine with several
             tasks in one process calls ``new()`` for each.
         factory: Its class, if the builder was given a class.
         streams: Its output streams by name.
@@ -77,7 +77,7 @@ class ComponentSpec:
         self,
         id: str,
         kind: Literal["spout", "bolt"],
-        component: Component | ShellComponent,
+        component: Component | Foreign,
         *,
         factory: type[Component] | None = None,
         streams: Mapping[str, Stream],
@@ -104,7 +104,7 @@ class ComponentSpec:
         """The command line of a component in another language; None for one in Python."""
         return self.component.command if isinstance(self.component, ShellComponent) else None
 
-    def new(self) -> Component | ShellComponent:
+    def new(self) -> Component | Foreign:
         """Return a component for one more task that shares nothing with the others, as if Storm deserialised it."""
         if self.factory is not None:
             return self.factory()
@@ -143,8 +143,8 @@ class ComponentSpec:
 
 def describe(component: object) -> str:
     """Return the name of a component for messages: its class (inside of wrappers), or its command line."""
-    if isinstance(component, ShellComponent):
-        return " ".join(component.command)
+    if isinstance(component, Foreign):
+        return component.description
     wrapped = None if isinstance(component, type) else getattr(component, "wrapped", None)
     if wrapped is not None:
         return describe(wrapped)

@@ -12,6 +12,7 @@ from multilang.connectors.values import plain
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.topology.errors import did_you_mean
+from multilang.topology.stand_in import check_runs_here
 from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
@@ -215,4 +216,5 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
         if why_not is not None:
             raise NotOnSparkError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
         found[component, stream] = given
+    check_runs_here(topology, "Spark", {component for component, _ in found})
     return found
