@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PLAIN_WIDTH = 200  # columns of output to a file or a pipe, enough that no row is broken
 NARROW = 100  # on a terminal with fewer columns, the table has no less important columns
-WIDE = 115  # with fewer, it has no capacity
+WIDE = 124  # with fewer, it has neither p99 nor capacity
 PLAIN_EVERY = 10.0  # seconds between two lines of progress where nothing can be drawn
 
 
@@ -53,7 +53,7 @@ def components_table(status: RunStatus, console: Console) -> Table:
         table.add_column("kind")
     some_timed_out = any(each.timed_out for each in status.components)
     own = ("timed out",) if some_timed_out else ()
-    last = ("capacity", "rate") if wide else ("rate",)
+    last = ("p99", "capacity", "rate") if wide else ("rate",)
     for title in ("tasks", "emitted", "processed", "acked", "failed", *own, "pending", "latency", *last):
         table.add_column(title, justify="right", no_wrap=True)
     for each in status.components:
@@ -65,6 +65,7 @@ def components_table(status: RunStatus, console: Console) -> Table:
             row.append(number(each.timed_out) if is_spout else "")
         row += [number(each.waiting), milliseconds(each.latency_ms)]
         if wide:
+            row.append(milliseconds(each.latency_p99_ms))
             row.append(capacity(each, plain))
         row.append(per_second(each.rate))
         table.add_row(*row)

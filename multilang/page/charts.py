@@ -307,6 +307,7 @@ def rows(status: RunStatus) -> list[dict[str, Any]]:
             "timed_out": number(each.timed_out) if each.kind == "spout" else "",
             "pending": number(each.waiting),
             "latency": milliseconds(each.latency_ms),
+            "p99": milliseconds(each.latency_p99_ms),
             "busy": percent(each.capacity),
             "rate": per_second(each.rate),
             "restarts": number(each.restarts),
@@ -327,6 +328,7 @@ def task_rows(component: ComponentStatus) -> list[dict[str, Any]]:
             "acked": number(each.acked),
             "failed": number(each.failed),
             "latency": milliseconds(each.process_latency_ms or each.complete_latency_ms or each.execute_latency_ms),
+            "p99": milliseconds(each.latency_p99_ms),
             "busy": percent(each.capacity),
             "rate": per_second(each.rate),
         }

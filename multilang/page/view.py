@@ -30,6 +30,7 @@ _COLUMNS = {
     "rate": "rate",
     "busy": "busy",
     "latency": "latency",
+    "p99": "p99",
     "pending": "pending",
     "failed": "failed",
     "timed_out": "timed out",
@@ -47,6 +48,7 @@ _OF_TASKS = {
     "acked": "acked",
     "failed": "failed",
     "latency": "latency",
+    "p99": "p99",
     "busy": "busy",
     "rate": "rate",
 }
@@ -110,7 +112,18 @@ class RunView:
         with ui.row().classes("w-full gap-x-8 gap-y-2"):
             self._figures = {
                 name: _figure(name)
-                for name in ("acked", "failed", "timed out", "pending", "rate", "latency", "restarts", "checkpoint")
+                for name in (
+                    "acked",
+                    "failed",
+                    "timed out",
+                    "pending",
+                    "rate",
+                    "latency",
+                    "p50",
+                    "p99",
+                    "restarts",
+                    "checkpoint",
+                )
             }
         with ui.element("section").classes("panel"):
             heading("Graph")
@@ -247,6 +260,12 @@ class RunView:
             "pending": number(status.total("pending")),
             "rate": per_second(sum(rates) if rates else None),
             "latency": milliseconds(max(latencies, default=None)),
+            "p50": milliseconds(
+                max((each.latency_p50_ms for each in status.spouts if each.latency_p50_ms), default=None)
+            ),
+            "p99": milliseconds(
+                max((each.latency_p99_ms for each in status.spouts if each.latency_p99_ms), default=None)
+            ),
             "restarts": number(status.total("restarts", None)),
             "checkpoint": "-"
             if last is None

@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from multilang.runtime.quantiles import bin_of, quantiles
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
 MAX_LOST = 100_000  # failed message ids that are kept; any beyond are only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled, counts are exact
+ALL_BINNED = 1000  # measurements of which each is put into its interval
+BINNED_EVERY = 7  # of those after that; an odd number, since what comes in turns often comes in pairs
 SLOW_SECS = 0.001  # after a call that took longer, the next one is measured: that costs it next to nothing
 
 
@@ -39,6 +43,9 @@ class Counters:
         execute_latency_ms: Time in a bolt's process().
         process_latency_ms: Time from a tuple's delivery to its ack (known for child processes only).
         complete_latency_ms: Time from a spout's emit to the ack of the whole tuple tree.
+        latency_p50_ms: The latency below which half of all are: of a spout the complete one, of a bolt that of process or, where
+            it is not known, of execute.
+        latency_p99_ms: The latency below which 99 of 100 are.
     """
 
     component: str
@@ -58,6 +65,8 @@ class Counters:
     execute_latency_ms: float | None = None
     process_latency_ms: float | None = None
     complete_latency_ms: float | None = None
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the counts as a dict, for JSON."""
@@ -65,18 +74,34 @@ class Counters:
 
 
 class Average:
-    """The average of a sample, in seconds; ``count`` is the number of measurements, or what they stand for."""
+    """The average of a sample, in seconds, and how many were how long.
 
-    __slots__ = ("count", "total")
+    Attributes:
+        count: The number of measurements, or what they stand for.
+        total: Their sum.
+        bins: Interval -> the number of measurements in it (``quantiles.bin_of``). Beyond the first ones it has one of some, which
+            stands for all since the one before: to find its interval takes as long as all the rest.
+    """
+
+    __slots__ = ("_binned", "_due", "bins", "count", "total")
 
     def __init__(self) -> None:
         self.count = 0
         self.total = 0.0
+        self.bins: dict[int, int] = {}
+        self._binned = 0
+        self._due = 0
 
     def add(self, secs: float, weight: int = 1) -> None:
         """Add a measurement, which stands for so many."""
-        self.count += weight
+        self.count = count = self.count + weight
         self.total += secs * weight
+        if count >= self._due:
+            number = bin_of(secs)
+            self.bins[number] = self.bins.get(number, 0) + count - self._binned
+            self._binned = count
+            if count > ALL_BINNED:
+                self._due = count + BINNED_EVERY * weight
 
 
 class Lost:
@@ -182,6 +207,8 @@ def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
         count = sum(getattr(each, name).count for each in stats)
         return 1000 * sum(getattr(each, name).total for each in stats) / count if count else None
 
+    which = "complete" if kind == "spout" else "process" if any(each.process.count for each in stats) else "execute"
+    half, most = quantiles((getattr(each, which).bins for each in stats), (0.5, 0.99))
     return Counters(
         component,
         kind,
@@ -200,4 +227,6 @@ def summed(component: str, kind: str, tasks: Iterable[TaskStats]) -> Counters:
         execute_latency_ms=latency("execute"),
         process_latency_ms=latency("process"),
         complete_latency_ms=latency("complete"),
+        latency_p50_ms=None if half is None else 1000 * half,
+        latency_p99_ms=None if most is None else 1000 * most,
     )

@@ -133,6 +133,9 @@ def _metrics() -> Iterator[tuple[str, str, str, Callable[[Figures], float | None
     for name, what in _GAUGES.items():
         yield name, what, "gauge", _reader(name)
     yield "capacity_ratio", "Share of the last seconds in which the task was busy", "gauge", _reader("capacity")
+    for share in ("p50", "p99"):
+        what = f"Latency below which {share[1:]} % are: a spout's of the tree, a bolt's to its ack"
+        yield f"latency_{share}_seconds", what, "gauge", _reader(f"latency_{share}_ms", 1000)
     for name, what in _LATENCIES.items():
         yield f"{name}_latency_seconds", what, "gauge", _reader(f"{name}_latency_ms", 1000)
 

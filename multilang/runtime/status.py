@@ -41,6 +41,9 @@ class Figures:
         execute_latency_ms: Average time in a bolt's process(), of a sample.
         process_latency_ms: Average time from a tuple's delivery to its ack.
         complete_latency_ms: Average time from a spout's emit to the ack of the whole tuple tree.
+        latency_p50_ms: The latency below which half of all are: of a spout from the emit to the ack of the tree, of a bolt to its ack
+            or, where that is not known, in process(). Within 3 %.
+        latency_p99_ms: The latency below which 99 of 100 are.
         busy_secs: The time in which tasks were busy, since the start; of a component, all its tasks together.
         rate: Tuples per second in the status' window: acked by a spout (emitted, if it is not reliable), or processed
             by a bolt.
@@ -62,6 +65,8 @@ class Figures:
     execute_latency_ms: float | None = None
     process_latency_ms: float | None = None
     complete_latency_ms: float | None = None
+    latency_p50_ms: float | None = None
+    latency_p99_ms: float | None = None
     busy_secs: float | None = None
     rate: float | None = None
     capacity: float | None = None

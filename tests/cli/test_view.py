@@ -30,7 +30,7 @@ def test_a_line_of_progress_names_what_the_run_waits_for_whether_something_moves
     assert capsys.readouterr().err.endswith("; waiting for bolt 'batch' (task 2): 1 tuples neither acked nor failed\n")
 
 
-FAST = ComponentStatus(id="sentences", kind="spout", tasks=2, emitted=12_345, executed=0, acked=12_000, failed=3, pending=342, complete_latency_ms=15.2, rate=1234.5, capacity=0.07)  # fmt: skip
+FAST = ComponentStatus(id="sentences", kind="spout", tasks=2, emitted=12_345, executed=0, acked=12_000, failed=3, pending=342, complete_latency_ms=15.2, latency_p99_ms=48.3, rate=1234.5, capacity=0.07)  # fmt: skip
 BUSY = ComponentStatus(id="split", kind="bolt", tasks=4, emitted=98_765, executed=12_345, acked=12_300, failed=0, unfinished=45, process_latency_ms=2.31, rate=1200.0, capacity=0.97)  # fmt: skip
 UNKNOWN = ComponentStatus(id="written-in-another-language", kind="bolt", tasks=1, executed=5, rate=0.2)
 STATUS = RunStatus(topology="t", engine="process", state="active", seconds=10.0, components=(FAST, BUSY, UNKNOWN))
@@ -46,10 +46,10 @@ def drawn(width, *, terminal):
 
 def test_a_wide_table_tells_the_capacity_and_what_is_not_known_is_a_dash():
     assert [line.rstrip() for line in drawn(140, terminal=False).splitlines()] == [
-        "component                    kind   tasks  emitted  processed   acked  failed  pending  latency  capacity     rate",
-        "sentences                    spout      2   12,345             12,000       3      342    15 ms        7%  1,234/s",
-        "split                        bolt       4   98,765     12,345  12,300       0       45   2.3 ms       97%  1,200/s",
-        "written-in-another-language  bolt       1        -          5       -       -        -        -         -      0/s",
+        "component                    kind   tasks  emitted  processed   acked  failed  pending  latency    p99  capacity     rate",
+        "sentences                    spout      2   12,345             12,000       3      342    15 ms  48 ms        7%  1,234/s",
+        "split                        bolt       4   98,765     12,345  12,300       0       45   2.3 ms      -       97%  1,200/s",
+        "written-in-another-language  bolt       1        -          5       -       -        -        -      -         -      0/s",
     ]
 
 

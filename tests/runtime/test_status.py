@@ -54,6 +54,7 @@ class _Drawing:
 
     def figures(self):
         floats = {"execute_latency_ms", "process_latency_ms", "complete_latency_ms", "busy_secs", "rate"}
+        floats |= {"latency_p50_ms", "latency_p99_ms"}
         names = [each.name for each in fields(Figures)]
         return {
             name: self.share() if name == "capacity" else self.secs() if name in floats else self.count()
