@@ -225,7 +225,9 @@ class TestComponents:
         "thing", [lambda tup: None, "split.py", int, None], ids=["lambda", "text", "class", "None"]
     )
     def test_what_is_no_component_is_refused(self, builder, thing):
-        with refuses(r"bolt 'x': give an instance or a subclass of Bolt, or ShellBolt\(\[command, ...\]\), not"):
+        with refuses(
+            r"bolt 'x': give an instance or a subclass of Bolt, ShellBolt\(\[command, ...\]\) or JavaBolt\(class\), not"
+        ):
             builder.set_bolt("x", thing)
 
     def test_a_class_that_needs_arguments_is_refused(self, builder):

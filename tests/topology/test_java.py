@@ -233,3 +233,17 @@ def test_the_command_line_names_stand_ins(tmp_path: Path) -> None:
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr
     assert "2" in next(line for line in shown.stdout.splitlines() if " a " in line or line.startswith("a"))
+
+
+def test_spark_refuses_java_unless_a_spout_has_a_source() -> None:
+    pytest.importorskip("pyspark")
+    from spark_bridge.job.sources import check_sources
+
+    whole = topology()
+    with pytest.raises(
+        TopologyError, match=r"'words' .* runs on a cluster of Storm's and not on Spark; .* --stand-in words=FILE"
+    ):
+        check_sources(whole, {})
+    with pytest.raises(TopologyError, match=r"'place' .* not on Spark; .* --stand-in place=module:Class"):
+        check_sources(whole, {"words": [["a"]]})
+    check_sources(with_stand_ins(whole, {"place": Placed}), {"words": [["a"]]})
