@@ -174,6 +174,11 @@ def open_notes(conf: Mapping[str, Any]) -> PositionStore | None:
         return None
 
 
+def open_set_notes(conf: Mapping[str, Any]) -> PositionStore | None:
+    """Return the store of what is noted beside positions that are kept only where the conf says so; None if it doesn't."""
+    return None if conf.get(POSITIONS) is None else open_notes(conf)
+
+
 def declared_of(text: str) -> Declared | None:
     """Return what the spout that saved this text was declared with; None: an earlier version saved it, or it was accepted."""
     found = loads(text).get("source")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from multilang.state.settings import EXACT, alignment
 from multilang.streams import bolts, sinks
+from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
 from multilang.streams.graph import PAIRS, TRIPLES
 from multilang.streams.heads import Source, UserBolt
@@ -95,9 +96,9 @@ class _Plan:
             for stage in list(unit.steps):
                 self._connect(unit, stage)
             if _is_component(unit.head):
-                self._enter(unit, unit.head)
+                self._enter(unit, unit.head, [child for child in unit.head.children if child in unit.steps])
             elif _is_component(unit.head.parents[0]):
-                self._enter(unit, unit.head.parents[0])
+                self._enter(unit, unit.head.parents[0], [unit.head])
         builder = TopologyBuilder()
         builder.specs = {id: spec.copy() for id, spec in self._declared.components.specs.items()}
         for unit in self._units.values():
@@ -227,10 +228,9 @@ class _Plan:
         """Return the unit's sink for a stream, which is ``sink`` if there is none yet."""
         return unit.sinks.setdefault(sink.stream, sink)
 
-    def _enter(self, unit: _Unit, source: Stage) -> None:
-        """Let the tuples of a component of the user's into a unit."""
-        first = [unit.steps[child] for child in source.children if child in unit.steps]
-        unit.entries.append(Entry(source.name, "default", _reader(source), first))
+    def _enter(self, unit: _Unit, source: Stage, first: list[Stage]) -> None:
+        """Let the tuples of a component of the user's into a unit, to the stages that are first there."""
+        unit.entries.append(Entry(source.name, "default", _reader(source), [unit.steps[stage] for stage in first]))
         unit.inputs.append((source.name, "default", Grouping("shuffle")))
 
     def _table(self, query: Stage) -> Stage:
@@ -249,6 +249,8 @@ class _Plan:
             window = StatefulWindowProgram if self._with_state else WindowProgram
             has_late = any(isinstance(child.operation, Late) for child in unit.head.children)
             bolt = window(unit.head.name, operation, program, _explained(unit), has_late)
+        elif isinstance(operation, MapAsync):
+            bolt = AsyncProgram(unit.head.name, operation, program, _explained(unit))
         else:
             bolt = kinds[unit.combines](program, _explained(unit))
         declarer = builder.set_bolt(unit.id, bolt, unit.head.parallelism)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.component.base import overload
 from multilang.streams import operations
+from multilang.streams.asynchronous import MapAsync
 from multilang.streams.folds import Aggregate, Fold, Query, Reduction, Update, collecting, counting
 from multilang.streams.graph import PAIRS, PLAIN, TRIPLES, Stage
 from multilang.streams.heads import Repartition, Source, UserBolt
@@ -25,7 +26,7 @@ from multilang.windowing.specs import Tumbling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
     from datetime import timedelta
     from typing import Any, Generic, NoReturn, TypeVar
 
@@ -186,6 +187,30 @@ class Stream(_AnyStream, _OfElements["T"]):
         """Replace each element by the function's result."""
         return Stream(self._declared, self._next(operations.Map(function), PLAIN, name))
 
+    def map_async(
+        self,
+        function: Callable[[T], Awaitable[U]],
+        *,
+        limit: int = 100,
+        ordered: bool = True,
+        timeout: float | None = 10.0,
+        name: str | None = None,
+    ) -> Stream[U]:
+        """Replace each element by the result of an async function, such as a look-up over the network.
+
+        A call that fails fails its tuple alone. Elements that come while calls are under way wait for these, so that a batch
+        takes as long as its slowest call. The loop of a task lives as long as the task.
+
+        Args:
+            function: The function, ``async def``.
+            limit: The most calls under way at once in a task.
+            ordered: Whether the results of a task come in the order of their elements. If not, each is sent on when it is there.
+            timeout: Seconds after which a call fails; None: never.
+            name: The stage's name.
+        """
+        operation = MapAsync(function, limit, ordered, timeout)
+        return Stream(self._declared, self._next(operation, PLAIN, name))
+
     def filter(self, predicate: Callable[[T], object], *, name: str | None = None) -> Stream[T]:
         """Keep the elements for which the predicate is true."""
         return Stream(self._declared, self._same(operations.Filter(predicate), name))
@@ -239,6 +264,19 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
     def map(self, function: Callable[[tuple[K, V]], U], *, name: str | None = None) -> Stream[U]:
         """Replace each pair by the function's result; the stream has no keys any more."""
         return Stream(self._declared, self._next(operations.Map(function), PLAIN, name))
+
+    def map_async(
+        self,
+        function: Callable[[tuple[K, V]], Awaitable[U]],
+        *,
+        limit: int = 100,
+        ordered: bool = True,
+        timeout: float | None = 10.0,
+        name: str | None = None,
+    ) -> Stream[U]:
+        """Replace each pair by the result of an async function, see Stream.map_async; the stream has no keys any more."""
+        operation = MapAsync(function, limit, ordered, timeout)
+        return Stream(self._declared, self._next(operation, PLAIN, name))
 
     def flat_map(self, function: Callable[[tuple[K, V]], Iterable[U]], *, name: str | None = None) -> Stream[U]:
         """Replace each pair by all items of the function's result; the stream has no keys any more."""
@@ -403,10 +441,23 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
 
     def join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
         """Refuse: both streams would be kept for ever. Use ``window(...).join(other.window(...))``."""
-        raise TopologyError(
-            "join of keyed streams without windows would keep all of both for ever; write a.window(...).join(b.window(...)), or keep one of "
-            "them with update_state and ask it by state_query"
-        )
+        _refuse_unbounded("join")
+
+    def left_join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
+        """Refuse, as ``join``."""
+        _refuse_unbounded("left_join")
+
+    def right_join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
+        """Refuse, as ``join``."""
+        _refuse_unbounded("right_join")
+
+    def full_join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
+        """Refuse, as ``join``."""
+        _refuse_unbounded("full_join")
+
+    def co_group(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
+        """Refuse, as ``join``."""
+        _refuse_unbounded("co_group")
 
     def _fold(self, kind: str, fold: Fold, name: str | None) -> Stage:
         return self._keyed(Aggregate(kind, fold), name, fold.needs_values)
@@ -504,6 +555,13 @@ class WindowedStream(_OfPairs["K", "V"]):
         """Return the pair of lists of both streams' values in each window."""
         return self._join("co_group", other, grouped, name)
 
+    def to(self, bolt: object, *, name: str | None = None) -> NoReturn:
+        """Refuse: a window has no elements of its own. Use ``group().to(bolt)``, or another operation's results."""
+        raise TopologyError(
+            "to of a windowed stream: what a window has is told by an operation; write window(...).group().to(bolt) for its values, or "
+            "count(), reduce(...), aggregate(...), join(...)"
+        )
+
     def _fold(self, kind: str, fold: Fold, name: str | None) -> WindowResults[K, Any]:
         if fold.needs_values:
             _check_values(self._stage, kind)
@@ -575,6 +633,13 @@ def _check_values(stage: Stage, what: str) -> None:
             f"{what} after {stage.name!r}: its values are tuples of a spout or bolt, which are not sent on as they are; take "
             f"out what you need before, such as .map_values(lambda t: t[{stage.fields[0]!r}])"
         )
+
+
+def _refuse_unbounded(kind: str) -> NoReturn:
+    raise TopologyError(
+        f"{kind} of keyed streams without windows would keep all of both for ever; write a.window(...).{kind}(b.window(...)), or keep "
+        "one of them with update_state and ask it by state_query"
+    )
 
 
 def _kind(stage: Stage) -> str:

@@ -9,6 +9,7 @@ import pytest
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.connectors import CollectingSink, FromIterable, TimerSpout
+from multilang.streams import StreamBuilder
 from multilang.testing import run_spout
 
 
@@ -71,3 +72,18 @@ def test_a_timer_ticks_every_so_many_seconds_in_one_task() -> None:
 def test_a_timer_of_no_seconds_is_refused(secs) -> None:
     with pytest.raises(ConfigError, match="use seconds above 0"):
         TimerSpout(secs)
+
+
+def test_a_topology_with_state_may_be_run_again_from_the_beginning(tmp_path, monkeypatch) -> None:
+    """Without multilang.positions nothing is kept of a source, and nothing is noted beside what is not kept."""
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
+    for name in ("first", "second"):
+        s = StreamBuilder(state=True)
+        s.source(range(5)).key_by(lambda n: "all").count().for_each(len)
+        conf = {
+            "topology.state.provider": "sqlite",
+            "topology.state.provider.config": {"path": str(tmp_path / f"{name}.sqlite")},
+        }
+        with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+            cluster.submit(s.build("again", conf)).wait(timeout=600)
+    assert not (tmp_path / "home").exists()

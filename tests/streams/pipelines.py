@@ -99,6 +99,8 @@ def built(shape, state=False, conf=None):
             open_streams.append(stream.repartition(step[2]))
         elif kind == "fork":
             open_streams += [stream, stream.map(increased)]
+        elif kind == "copy":
+            open_streams += [stream, stream]
         else:
             open_streams.append(getattr(stream, kind)(STAGES[kind]))
     for stream, (keyer, on_values, tasks, fold) in zip(open_streams, shape["ends"], strict=False):
@@ -142,6 +144,8 @@ def worked_out(shape):
             streams += [first, [n for n in rest if is_even(n)], [n for n in rest if not is_even(n)]]
         elif kind == "fork":
             streams += [elements, [n + 1 for n in elements]]
+        elif kind == "copy":
+            streams += [elements, elements]
         else:
             streams.append(_plainly(kind, elements))
     found = {}

@@ -75,8 +75,15 @@ def test_group_and_join_without_windows_are_refused_with_the_way_out() -> None:
     keyed = stream.key_by(len)
     with pytest.raises(TopologyError, match=r"write window\(...\).group\(\)"):
         keyed.group()
-    with pytest.raises(TopologyError, match=r"write a.window\(...\).join"):
-        keyed.join(keyed)
+    for kind in ("join", "left_join", "right_join", "full_join", "co_group"):
+        with pytest.raises(TopologyError, match=rf"write a.window\(...\).{kind}"):
+            getattr(keyed, kind)(keyed)
+
+
+def test_windows_are_sent_to_no_bolt_without_an_operation() -> None:
+    _, stream = words()
+    with pytest.raises(TopologyError, match=r"write window\(...\).group\(\).to\(bolt\)"):
+        stream.key_by(len).window(Tumbling(2)).to(object)
 
 
 def test_windows_that_differ_are_not_joined() -> None:

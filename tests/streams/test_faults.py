@@ -6,17 +6,19 @@ from collections import Counter
 
 import pytest
 
-from multilang import LocalCluster
+from multilang import BasicBolt, LocalCluster
+from multilang.state.providers import provider_of
 from multilang.streams import StreamBuilder
 from multilang.windowing import Session, Tumbling, milliseconds
+from tests.state.topologies import stored
 from tests.streams.pipelines import Values, added, by_number
 
 TIMED = {"lag": milliseconds(100), "idle_after": milliseconds(200), "watermark_interval": milliseconds(10)}
 
 
-def ends(build, until=None, conf=None, mode="simulated", errors=0):
+def ends(build, until=None, conf=None, mode="simulated", errors=0, state=False):
     """Run what ``build`` declares; return the values that came to the bolts named "end" and so on."""
-    s = StreamBuilder()
+    s = StreamBuilder(state=state)
     names = build(s) or ["end"]
     topology = s.build("faults", {"topology.message.timeout.secs": 600, **(conf or {})})
     with LocalCluster(mode, seed=1) as cluster:
@@ -111,6 +113,88 @@ def test_a_window_of_a_window_counts_what_the_first_gave() -> None:
         )
 
     assert ends(build) == [["all", 12]]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_source_merged_with_what_came_of_it_is_there_once(first) -> None:
+    def build(s):
+        source = s.source(range(5))
+        spread = source.repartition(2)
+        (spread.merge(source) if first else source.merge(spread)).through(Values, name="end")
+
+    assert sorted(ends(build)) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+
+
+def test_a_state_behind_windows_is_in_one_task_for_each_key() -> None:
+    def build(s):
+        counts = s.source(range(60), parallelism=3).key_by(by_number).repartition(3).window(Tumbling(5)).count()
+        counts.update_state(int, added).through(Values, name="end")
+
+    conf = {"topology.state.provider": "multilang.state.MemoryStateProvider"}
+    values = ends(build, conf=conf)
+    assert sorted(values) == sorted([key, total] for key in range(3) for total in (5, 10, 15, 20))
+
+
+def test_streams_are_grouped_together_in_several_tasks() -> None:
+    def build(s):
+        events = [[f"k{n % 4}", 1 + n % 9, n] for n in range(24)]
+        left = timed(s.source(events[:12], parallelism=2).repartition(3))
+        right = timed(s.source(events[8:], parallelism=3))
+        grouped = left.co_group(right)
+        grouped.map_values(lambda pair: [sorted(e[2] for e in side) for side in pair]).through(Values, name="end")
+
+    wanted = [[f"k{k}", [list(range(k, 12, 4)), list(range(8 + k, 24, 4))]] for k in range(4)]
+    assert sorted(ends(build, until=4)) == wanted
+
+
+def test_windows_are_what_a_bolt_behind_them_gets() -> None:
+    def build(s):
+        s.source(range(12)).key_by(by_number).window(Tumbling(4)).group().through(Values, name="end")
+
+    assert sorted([key, sorted(values)] for key, values in ends(build)) == [
+        [n, [n, n + 3, n + 6, n + 9]] for n in range(3)
+    ]
+
+
+def test_a_filter_of_pairs_keeps_both_fields() -> None:
+    def build(s):
+        pairs = s.source(range(40), parallelism=2).key_by(by_number).filter(lambda pair: pair[1] % 2)
+        pairs.repartition(3).count().through(Values, name="counts")
+        pairs.through(Fields, name="sink")
+        return ["counts", "sink"]
+
+    counts, fields = ends(build)
+    odd = Counter(n % 3 for n in range(1, 40, 2))
+    assert {key: max(n for k, n in counts if k == key) for key in odd} == odd
+    assert Counter(key for key, _ in fields) == odd
+    assert {names for _, names in map(tuple, fields)} == {"key, value"}
+
+
+class Fields(BasicBolt):
+    """Emits each tuple's key, and the names of its fields."""
+
+    output_fields = ["value"]
+
+    def process(self, tup):
+        self.emit([[tup["key"], ", ".join(tup.fields)]])
+
+
+@pytest.mark.parametrize("rounds", [5, 30])
+def test_an_outer_join_tells_a_row_without_a_match_once_and_keeps_no_window_that_ended(tmp_path, rounds) -> None:
+    conf = {
+        "topology.state.provider": "sqlite",
+        "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
+        "topology.state.checkpoint.interval.ms": 100,
+    }
+
+    def build(s):
+        left = timed(s.source([["k", 1 + 10 * n, n] for n in range(rounds)]))
+        right = timed(s.source([["k", 2 + 10 * n, n] for n in range(0, rounds, 2)]))
+        left.full_join(right).map_values(lambda pair: [e and e[2] for e in pair]).through(Values, name="end")
+
+    found = Counter(tuple(pair) for _, pair in ends(build, until=rounds, conf=conf, state=True))
+    assert found == Counter((n, n if n % 2 == 0 else None) for n in range(rounds))
+    assert len(stored(provider_of(conf), "full_join", 1)) == 1  # the watermark, and nothing of a window
 
 
 def test_no_value_is_taken_for_a_sign() -> None:

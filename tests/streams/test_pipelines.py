@@ -14,7 +14,7 @@ from tests.streams import pipelines
 
 SOURCES = st.tuples(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 3))
 STEPS = st.one_of(
-    st.tuples(st.sampled_from(["map", "filter", "flat_map", "peek", "branch", "fork"]), st.integers(0, 5)),
+    st.tuples(st.sampled_from(["map", "filter", "flat_map", "peek", "branch", "fork", "copy"]), st.integers(0, 5)),
     st.tuples(st.sampled_from(["merge", "repartition"]), st.integers(0, 5), st.integers(1, 3)),
 )
 ENDS = st.tuples(

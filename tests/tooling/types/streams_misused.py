@@ -13,6 +13,7 @@ def half(number: float) -> float:
 
 
 words.map(half)  # E: arg-type
+words.map_async(half)  # E: arg-type
 words.filter(half)  # E: arg-type
 words.flat_map(len)  # E: arg-type
 words.key_by(list)  # E: type-var

@@ -26,6 +26,13 @@ assert_type(keyed, KeyedStream[int, str])
 assert_type(keyed.map_values(str.encode), KeyedStream[int, bytes])
 assert_type(keyed.count(), KeyedStream[int, int])
 assert_type(keyed.map(lambda pair: pair[1]), Stream[str])
+
+
+async def looked_up(word: str) -> bytes:
+    return word.encode()
+
+
+assert_type(words.map_async(looked_up, limit=5), Stream[bytes])
 assert_type(words.key_by(lambda w: (w, 1)).count(), KeyedStream[tuple[str, int], int])
 
 
