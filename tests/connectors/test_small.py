@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
 
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
-from multilang.connectors import CollectingSink, FromIterable, TimerSpout
+from multilang.connectors import (
+    CollectingSink,
+    FileSpout,
+    FromIterable,
+    KafkaSink,
+    Parquet,
+    RedisStreamSink,
+    SqlSink,
+    SqlSpout,
+    TimerSpout,
+)
+from multilang.state import StateError
 from multilang.streams import StreamBuilder
 from multilang.testing import run_spout
 
@@ -87,3 +100,39 @@ def test_a_topology_with_state_may_be_run_again_from_the_beginning(tmp_path, mon
         with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
             cluster.submit(s.build("again", conf)).wait(timeout=600)
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("make", "module", "message"),
+    [
+        (lambda: SqlSpout("sqlite://", "t", "k", ["a"]), "sqlalchemy", r"package sqlalchemy .*storm-multilang\[sql\]"),
+        (lambda: FileSpout("memory://a"), "fsspec.core", r"package fsspec .*storm-multilang\[files\]"),
+        (lambda: FileSpout(__file__, Parquet(["a"])), "pyarrow", r"package pyarrow .*storm-multilang\[files\]"),
+        (lambda: KafkaSink("h:1", "t"), "confluent_kafka", r"package confluent-kafka .*storm-multilang\[kafka\]"),
+        (lambda: RedisStreamSink("s"), "redis", r"package redis .*storm-multilang\[redis\]"),
+    ],
+)
+def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch, make, module, message) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises((ConfigError, StateError), match=message):
+        make().check_start({})
+
+
+def test_what_workers_need_follows_from_the_connector() -> None:
+    spout, sink = FileSpout("s3://bucket/*", Parquet(["a"])), SqlSink("sqlite://", "t")
+    assert set(spout.requires) == {"fsspec", "pyarrow", "s3fs"}
+    assert set(sink.requires) == {"sqlalchemy"}
+    assert FileSpout("a").requires == {}
+
+
+def test_connectors_are_imported_without_any_extra() -> None:
+    program = """
+import sys
+for name in ("click", "confluent_kafka", "fsspec", "pyarrow", "redis", "rich", "sqlalchemy"):
+    sys.modules[name] = None
+import multilang.connectors as connectors
+for name in connectors.__all__:
+    getattr(connectors, name)
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (0, "")

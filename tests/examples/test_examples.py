@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections import Counter
+from glob import glob
 from pathlib import Path
 from pydoc_data.topics import topics
 
@@ -169,3 +170,18 @@ def test_transactional_examples_count_once_and_go_on_where_the_run_before_ended(
                 balances[payee] += amount
             assert stored("bank", "balances") == balances
             assert balances.total() == 20_000
+
+
+def test_imports_are_counted_into_files_in_both_styles(run_topology, tmp_path, monkeypatch):
+    monkeypatch.setenv("IMPORTS_FOLDER", str(tmp_path))
+    example = load_module(f"{EXAMPLES}/imports_to_files.py")
+    lines = [line for name in glob(example.SOURCES) for line in Path(name).read_text(errors="replace").splitlines()]
+    wanted = Counter(module for line in lines for module in example.imported(line))
+    assert wanted["os"] > 3
+    for topology, sink in ((example.topology, "kept"), (example.by_hand, "kept-by-hand")):
+        run_topology(topology, "inprocess", timeout=150)
+        counts: Counter[str] = Counter()
+        for file in tmp_path.glob(f"{sink}-0*.jsonl"):
+            for row in map(json.loads, file.read_text().splitlines()):
+                counts[row["module"]] = max(row["count"], counts[row["module"]])
+        assert counts == wanted

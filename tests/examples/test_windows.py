@@ -44,6 +44,27 @@ def test_sliding_sums_are_those_of_the_last_thirty(mode):
     assert [tup["average"] for tup in run.captured("averages")] == averages
 
 
+@pytest.mark.parametrize("mode", MODES[2:])
+def test_visits_written_as_streams_give_the_same_sessions_and_pages(mode):
+    lines = 3000
+    run = ran(
+        mode,
+        load_topology(f"{EXAMPLES}/stream_visits.py"),
+        ["parse", "sessions", "late", "pages"],
+        lambda run: run.counters["log"].acked == lines,
+        **{"example.lines": lines},
+    )
+    late = {tuple(tup["value"]) for tup in run.captured("late")}
+    visits = [tuple(line.split(" ")) for line in load_module(f"{EXAMPLES}/page_visits.py").log(lines)]
+    visits = [(int(visit[0]), *visit[1:]) for visit in visits if len(visit) == 3]
+    events = [reference.Event(n, 0, visit[1], visit[0]) for n, visit in enumerate(visits) if visit not in late]
+    sessions = reference.sessions(events, 120_000, visits[-1][0] - 5000)
+    found = sorted((tup["key"], tup["value"][1]) for tup in run.captured("sessions"))
+    assert found == sorted((user, len(numbers)) for (user, _, _), numbers in sessions.items())
+    counted = sum(tup["value"][1] for tup in run.captured("pages"))
+    assert lines * 0.99 < counted <= len(visits) - 1  # all but those that were late
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_page_visits_finds_each_session_and_the_top_pages(mode):
     lines = 3000
