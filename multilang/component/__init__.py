@@ -17,7 +17,7 @@ from multilang.protocol.messages import Tuple
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.component.base import Component
-    from multilang.component.batching import BatchingBolt
+    from multilang.component.batching import BatchingBolt, LingeringBolt
     from multilang.component.clock import TaskClock
     from multilang.component.many import Tuples
     from multilang.component.middleware import Middleware, Retry, Timing
@@ -32,6 +32,7 @@ __all__ = [
     "ConfigError",
     "Context",
     "FailedException",
+    "LingeringBolt",
     "Middleware",
     "ReliableSpout",
     "ReportedFailedException",
@@ -49,7 +50,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".base": ("Component",),
-        ".batching": ("BatchingBolt",),
+        ".batching": ("BatchingBolt", "LingeringBolt"),
         ".clock": ("TaskClock",),
         ".many": ("Tuples",),
         ".middleware": ("Middleware", "Retry", "Timing"),

@@ -166,4 +166,6 @@ class LingeringBolt(BatchingBolt):
         most = conf.get(MAX_SPOUT_PENDING)
         if most and self.batch_size is not None:
             self.batch_size = max(1, min(self.batch_size, most // 2))
+        if not self.linger_secs >= 0:
+            raise ConfigError(f"{type(self).__name__}.linger_secs is {self.linger_secs!r}; use seconds from 0")
         super()._attach(collector, conf, context)

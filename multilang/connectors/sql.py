@@ -12,6 +12,8 @@ table is right when all are acked. Tuples are acked after the commit. On every e
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError, imported
@@ -86,7 +88,7 @@ class SqlSpout(PositionSpout):
         url: SQLAlchemy's URL, such as ``sqlite:////path`` or ``postgresql+psycopg://user:word@host/shop``; with a password
             better its place, ``{"env": NAME}`` or ``{"file": PATH}``.
         table: The table or view, ``schema.table`` for one in another schema.
-        key: The column that grows: whole numbers or text.
+        key: The column that grows, with another value in each row: whole numbers or text.
         fields: The columns that are fields. Types that JSON lacks become text: decimals and times; bytes in base64.
         take: The most rows of one query.
         poll_secs: Seconds until it is asked again, when there was nothing new.
@@ -176,10 +178,12 @@ class SqlSpout(PositionSpout):
         if self._last is not None:
             query = query.where(key > self._last)
         if self._share > 1:
-            query = query.where(key % self._share == self._index)
+            # An SQL remainder has the sign of its number.
+            query = query.where((key % self._share + self._share) % self._share == self._index)
         try:
             with database.engine.connect() as connection:
-                found = connection.execute(query.order_by(key).limit(self.take)).fetchall()
+                # One more than is taken, which may have the same key as the last.
+                found = connection.execute(query.order_by(key).limit(self.take + 1)).fetchall()
         except database.errors.SQLAlchemyError as problem:
             self._poll_at = self.clock() + self.poll_secs
             if self.clock() >= self._quiet_until:
@@ -192,10 +196,21 @@ class SqlSpout(PositionSpout):
                 f"the key {self.key!r} of {database.where} is {wrong!r} ({type(wrong).__name__}) in a row; name a column of whole "
                 "numbers or text that is never NULL"
             )
+        self._check_unique([row[0] for row in found])
+        del found[self.take :]
         self._idle = not found
         if not found:
             self._poll_at = self.clock() + self.poll_secs
         self._rows = iter([[plain(value) for value in row] for row in found])
+
+    def _check_unique(self, keys: list[int | str]) -> None:
+        """Raise ConnectorError if a key is there twice: a task that goes on behind it would leave the second row out."""
+        twice = next((key for key, following in pairwise(keys) if key == following), None)
+        if twice is not None:
+            raise ConnectorError(
+                f"{self._database.where} has several rows whose {self.key!r} is {twice!r}, so that some could be left out: name a "
+                "column whose values are unique"
+            )
 
 
 class SqlSink(LingeringBolt):

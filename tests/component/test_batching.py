@@ -9,8 +9,11 @@ import pytest
 if TYPE_CHECKING:
     from tests.component.harness import Starter
 
+from multilang import LingeringBolt
+from multilang.component.errors import ConfigError
 from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Emit
+from multilang.testing import run_bolt
 
 TICKS = {"topology.tick.tuple.freq.secs": 1}
 SUMS = """
@@ -161,3 +164,43 @@ def test_a_batching_bolt_without_process_batch_is_told_what_to_define(start: Sta
     child.give(1)
     child.until(lambda: child.failed)
     assert "define process_batch(self, key, tups)" in child.errors[0]
+
+
+class Joined(LingeringBolt):
+    """Emits the numbers of each batch."""
+
+    output_fields = ["numbers"]
+    linger_secs = 0.5
+    batch_size = 10
+
+    def process_batch(self, key, tups):
+        self.emit([[tup["n"] for tup in tups]])
+
+
+def test_tuples_linger_for_others_and_need_no_tick() -> None:
+    run = run_bolt(Joined(), [[1], [2]], fields=["n"])
+    run.tick()
+    run.advance(0.4)
+    assert (run.values, run.acked) == ([], [])
+    run.advance(0.2)
+    assert run.values == [[[1, 2]]]
+    assert len(run.acked) == 2
+    run.process(*[[n] for n in range(12)])  # ten are due at once, two wait
+    run.advance(0.6)
+    assert run.values[1:] == [[list(range(10))], [[10, 11]]]
+    run.close()
+
+
+def test_half_of_what_a_spout_may_have_under_way_lingers_at_most() -> None:
+    run = run_bolt(Joined(), [[n] for n in range(5)], fields=["n"], conf={"topology.max.spout.pending": 4})
+    assert run.values == [[[0, 1]], [[2, 3]]]
+    run.advance(0.6)
+    run.close()
+    assert run.values[2:] == [[[4]]]
+
+
+def test_a_time_to_linger_that_can_not_be_is_refused() -> None:
+    bolt = Joined()
+    bolt.linger_secs = -1
+    with pytest.raises(ConfigError, match="linger_secs is -1; use seconds from 0"):
+        run_bolt(bolt, [[1]], fields=["n"])

@@ -8,7 +8,7 @@ import pytest
 
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
-from multilang.connectors import CollectingSink, FromIterable, SqlSink, SqlSpout
+from multilang.connectors import CollectingSink, ConnectorError, FromIterable, SqlSink, SqlSpout
 from multilang.local import Faults
 from multilang.streams import StreamBuilder
 from multilang.testing import run_bolt, run_spout
@@ -67,6 +67,27 @@ def test_a_task_that_is_started_again_goes_on_behind_what_was_acked(shop, url, t
     again.next(4)
     again.close()
     assert again.values == [[n] for n in range(5, 11)]
+
+
+def test_tasks_divide_rows_with_negative_keys_too(shop, url) -> None:
+    fill(shop, -20, 40)
+    sink = CollectingSink()
+    builder = TopologyBuilder()
+    builder.set_spout("orders", SqlSpout(url, "orders", "id", ["id"], take=5), 3)
+    builder.set_bolt("sink", sink).shuffle_grouping("orders")
+    with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
+        cluster.submit(builder.build("sql")).wait(timeout=600)
+    assert sorted(sink.values) == list(range(-20, 20))
+
+
+@pytest.mark.parametrize("take", [1, 2, 3, 10])
+def test_a_key_that_is_there_twice_is_refused_before_a_row_is_left_out(shop, url, take) -> None:
+    shop.executemany("INSERT INTO orders (customer) VALUES (?)", [("a",), ("b",), ("b",), ("c",)])
+    run = run_spout(SqlSpout(url, "orders", "customer", ["id"], take=take))
+    with pytest.raises(ConnectorError, match="several rows whose 'customer' is 'b'"):
+        run.next(10)
+    run.close()
+    assert len(run.values) <= 1
 
 
 def test_values_that_json_lacks_become_text(shop, url) -> None:

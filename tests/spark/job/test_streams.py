@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -24,3 +25,31 @@ def test_a_word_count_written_as_streams_counts_as_plain_python_does(spark) -> N
     words = [word.strip(",") for line in lines for word in line.split()]
     assert found == Counter(words)
     assert len(emitted) < len(words) / 10  # most were combined
+
+
+PIPELINE = """
+from multilang.connectors import Csv, FileSink, FileSpout
+from multilang.streams import StreamBuilder
+
+
+async def looked_up(word):
+    return word.upper()
+
+
+s = StreamBuilder()
+words = s.source(FileSpout({source!r}, Csv(["word"])), parallelism=2).map(lambda t: t["word"]).map_async(looked_up, limit=7)
+words.to(FileSink({folder!r}), fields=["word"], name="kept")
+topology = s.build("words")
+"""
+
+
+def test_files_go_through_look_ups_into_files(spark, tmp_path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.csv").write_text("word\n" + "".join(f"w{n % 5}\n" for n in range(20 * number)))
+    program = tmp_path / "words.py"
+    program.write_text(PIPELINE.format(source=str(tmp_path / "in" / "*.csv"), folder=str(tmp_path / "out")))
+    with run_topology(load_topology(str(program)), {}, spark) as result:
+        assert (result.acked, result.errors) == (60, [])
+    lines = [line for file in (tmp_path / "out").glob("kept-*.jsonl") for line in file.read_text().splitlines()]
+    assert Counter(json.loads(line)["word"] for line in lines) == {f"W{n}": 12 for n in range(5)}
