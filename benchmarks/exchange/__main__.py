@@ -111,8 +111,12 @@ def main() -> None:
     parser.add_argument("rounds", nargs="?", type=int, default=5, help="runs of each way")
     parser.add_argument("--storm", action="store_true", help="on a real Storm instead of the embedded cluster")
     parser.add_argument("--rate", type=int, default=200, help="sentences a second for the latency at a low rate")
+    parser.add_argument(
+        "--ways", nargs="+", choices=list(WAYS), default=list(WAYS), help="which; the first is compared with"
+    )
     parser.add_argument("--only", choices=("low", "full"), help="only the low rate, or only as fast as it goes")
     chosen = parser.parse_args()
+    ways = {way: WAYS[way] for way in chosen.ways}
     with ExitStack() as stack:
         run: Any = embedded
         if chosen.storm:
@@ -120,10 +124,10 @@ def main() -> None:
             run = stack.enter_context(RealStorm(Path(folder))).run
         where = "real Storm" if chosen.storm else "embedded, processes"
         if chosen.only != "low":
-            show(f"{where}, as fast as it goes", measure(run, chosen.rounds, 0, SENTENCES))
+            show(f"{where}, as fast as it goes", measure(run, chosen.rounds, 0, SENTENCES, ways))
         if chosen.only != "full":
             low = dict.fromkeys(WAYS, 10 * chosen.rate)
-            show(f"{where}, {chosen.rate} sentences/s", measure(run, chosen.rounds, chosen.rate, low))
+            show(f"{where}, {chosen.rate} sentences/s", measure(run, chosen.rounds, chosen.rate, low, ways))
 
 
 if __name__ == "__main__":

@@ -55,6 +55,24 @@ class OpenBlock:
         self.append: Callable[[str], None] = rows.append
         self.route = route
 
+    def take_so_far(self, most: int) -> list[tuple[int, str]]:
+        """Return blocks with the tuples that it has now, and leave it open, in another thread than the one that adds tuples.
+
+        What is added meanwhile stays: each step on the lists is one that no other thread can be in the middle of.
+
+        Args:
+            most: As in ``take``.
+        """
+        runs = self._runs[:]
+        taken = [(route, rows, rows[:]) for route, rows in runs]
+        del self._runs[: len(runs) - 1]  # they are complete
+        for _, rows, copy in taken:
+            del rows[: len(copy)]
+        mark = " " if self.apart else ""
+        return [
+            (tuples, mark + text) for tuples, text in _blocks([(route, copy) for route, _, copy in taken if copy], most)
+        ]
+
     def take(self, most: int | None = None) -> list[tuple[int, str]]:
         """Return the blocks to send, each with the number of its tuples and its text, and begin anew.
 

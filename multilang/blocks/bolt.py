@@ -100,9 +100,17 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self._inputs.finish(kept, ok)
 
     def _write(self, block: OpenBlock) -> None:
-        anchors = list({holder.wire.id: holder.wire for holder in block.holders}.values())
-        for tuples, text in block.take(self._most):
-            self._wire.connection.emit([tuples, text], STREAM, anchors, block.task)
+        holders = list(block.holders)
+        self._emit(block.take(self._most), holders, block.task)
+
+    def _write_so_far(self, block: OpenBlock) -> None:
+        taken = block.take_so_far(self._most)
+        self._emit(taken, list(block.holders), block.task)  # those of all that was taken, and perhaps of what comes now
+
+    def _emit(self, taken: list[tuple[int, str]], holders: list[Any], task: int) -> None:
+        anchors = list({holder.wire.id: holder.wire for holder in holders}.values())
+        for tuples, text in taken:
+            self._wire.connection.emit([tuples, text], STREAM, anchors, task)
 
     def _send_now(self) -> None:
         self.close_blocks()
@@ -121,6 +129,10 @@ class BlockBoltCollector(BoltFilter, Blocks):
         if self._local and (unread := self._emitter.take_unread()):
             self._wire.connection.unread(unread)
         self._inputs.send_acks()
+
+    def send_meanwhile(self) -> None:
+        """Send what was emitted until now, in another thread, while the component works."""
+        self._blocks.send_so_far(self._write_so_far)
 
     def park(self) -> None:
         self._thread.park()

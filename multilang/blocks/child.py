@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.names import EDGES
+from multilang.blocks.names import EDGES, MAX_PENDING
 from multilang.blocks.routes import Routes
 from multilang.blocks.spout import BlockSpoutCollector, BlockSpoutRunner
 
@@ -32,6 +32,8 @@ class Exchange:
         self._routes = Routes(conf, context)
         self.context = self._routes.context
         self.conf = {key: value for key, value in conf.items() if key != EDGES}
+        if (pending := conf[EDGES].get("pending")) is not None:
+            self.conf[MAX_PENDING] = pending
 
     def bolt(self, inner: BoltCollector) -> BlockBoltCollector:
         """Return the collector for a bolt."""

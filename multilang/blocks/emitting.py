@@ -53,6 +53,7 @@ class Emitter:
         self._blocks = blocks
         self._thread = thread
         self._most = most
+        self._single: _Single | None = None  # the last one
         self._unread = [0]  # the emits that nobody gets, which a local parent was not told of
 
     def fast(self, default: Any) -> Emit:  # noqa: C901 - a call for each part would cost as much as the part
@@ -228,10 +229,16 @@ class Emitter:
     def _holders(self, inputs: list[Tuple]) -> list[Any]:
         """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed."""
         return [
-            tup.run.block if type(tup) is BlockTuple else _Single(tup, self._routes.apart)
+            tup.run.block if type(tup) is BlockTuple else self._single_of(tup)
             for tup in inputs
             if type(tup) is not BlockTuple or (tup.run.block.wire.unfinished and not tup.run.block.failed)
         ]
+
+    def _single_of(self, tup: Tuple) -> _Single:
+        """Return the holder for a tuple that came alone, which is the same one for all that it leads to."""
+        if self._single is None or self._single.wire.id != tup.id:
+            self._single = _Single(tup, self._routes.apart)
+        return self._single
 
     def _on_wire(self, inputs: list[Tuple]) -> list[Tuple]:
         """Return the anchors of a single tuple on the wire."""

@@ -8,6 +8,8 @@ TUPLES = "multilang.exchange.tuples"
 """The largest number of tuples in a block."""
 EDGES = "multilang.exchange.edges"
 """The subscriptions of a component that travel in blocks, set by ``by_blocks`` in the component's own conf."""
+MAX_PENDING = "topology.max.spout.pending"
+"""The largest number of a spout's tuples in flight; ``by_blocks`` sets that of its messages in the component's own conf."""
 
 STREAM = "$blocks"
 """The direct stream on which a component sends its blocks."""
@@ -20,5 +22,5 @@ BY_TUPLE = "tuple"
 BY_BLOCK = "block"
 BY_ROOT = "root"
 WAYS = (BY_TUPLE, BY_ROOT, BY_BLOCK)
-DEFAULT = BY_TUPLE
+DEFAULT = BY_ROOT
 MAX_TUPLES = 1000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from multilang.blocks.block import OpenBlock
 
 TYPE_CHECKING = False
@@ -43,6 +45,7 @@ class OpenBlocks:
         self.dirty: list[OpenBlock] = []
         self.writing = False
         self._write = write
+        self._sending = allocate_lock()
 
     def turn(self, block: OpenBlock, route: Route, holder: Any) -> None:
         """Have a block's next tuple be one of this stream, with this holder."""
@@ -73,17 +76,25 @@ class OpenBlocks:
 
     def close(self, block: OpenBlock) -> None:
         """Send a block that has tuples."""
-        self.dirty.remove(block)
-        self.writing = True
-        self._write(block)
-        self.writing = False
+        with self._sending:
+            self.dirty.remove(block)
+            self.writing = True
+            self._write(block)
+            self.writing = False
 
     def close_all(self) -> None:
         """Send all of them."""
         dirty = self.dirty
         if dirty:
-            self.writing = True
-            for block in dirty:
-                self._write(block)
-            dirty.clear()
-            self.writing = False
+            with self._sending:
+                self.writing = True
+                for block in dirty:
+                    self._write(block)
+                dirty.clear()
+                self.writing = False
+
+    def send_so_far(self, write: Callable[[OpenBlock], None]) -> None:
+        """Send what they have now by ``write``, in another thread, while the main thread may go on adding tuples."""
+        with self._sending:
+            for block in self.dirty[:]:
+                write(block)

@@ -241,7 +241,7 @@ class Inputs:
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
         unfinished, done, source, apart = self._unfinished, self.done, self.source, self._apart
-        timers = self._scope.timers.heap
+        timers, close_all = self._scope.timers.heap, self._blocks.close_all
 
         def receive(wire: Tuple) -> None:
             if wire.stream != STREAM:
@@ -288,7 +288,11 @@ class Inputs:
                         send()
                         sent_at = monotonic()
 
-        return receive
+        def receive_apart(wire: Tuple) -> None:
+            receive(wire)
+            close_all()
+
+        return receive_apart if self._apart else receive
 
     def _keep(self, tups: BlockTuples) -> None:
         """Let those that are unfinished be found by their ids."""

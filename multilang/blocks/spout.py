@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import resource
 from _thread import get_ident
-from collections import deque
 from itertools import count
 from time import monotonic
 
 from multilang.blocks.block import MAX_BYTES
-from multilang.blocks.names import BLOCK_ID, MAX_TUPLES, STREAM, TUPLES
+from multilang.blocks.names import BLOCK_ID, MAX_PENDING, MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import ALONE, OpenBlocks
 from multilang.component.collector import SpoutCollector
 from multilang.component.wire import Blocks
@@ -116,12 +115,11 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._wire = wire
         self._routes = routes
         self._main = get_ident()
-        self._most = conf.get(TUPLES, MAX_TUPLES)
+        self._most = 1 if routes.apart else conf.get(TUPLES, MAX_TUPLES)
         self._blocks = OpenBlocks(routes.tasks, self._write)
         self._local = conf.get("multilang.parent") == "local"
         self._numbers = count(1)
         self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
-        self._acked_at_once: deque[Any] = deque()
         self._suspects = _Suspects()
         self.acks_at_once = inner.acks_at_once
         self.emitted = 0
@@ -172,7 +170,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
             self._wire.deliver_later(on_task_ids, tasks)
         if tup_id is not None:
             if self.acks_at_once:
-                self._acked_at_once.append(tup_id)
+                self._inner.acked(tup_id)
             else:
                 self.pending += 1
         return [*tasks, *(others or ())] if need_task_ids else None
@@ -217,7 +215,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._blocks.turn(block, route, ALONE if tracked is None else tracked)
         block.append(text)
         block.size += len(text)
-        if len(block.holders) >= self._most or block.size > MAX_BYTES:
+        if self._most == 1 or len(block.holders) >= self._most or block.size > MAX_BYTES:
             self._blocks.close(block)  # now, so that its message id is that of its own tuples alone
 
     def _write(self, block: OpenBlock) -> None:
@@ -258,12 +256,6 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
                 found.append(each)
         return found
 
-    def acked_at_once(self) -> list[Any]:
-        """Return the message ids whose tuples are acked as they are emitted, without ackers."""
-        found = list(self._acked_at_once)
-        self._acked_at_once.clear()
-        return found
-
     # ---- the rest ----
 
     def log(self, message: str, level: int = 2) -> None:
@@ -293,7 +285,7 @@ class BlockSpoutRunner:
     def __init__(self, runner: SpoutRunner, collector: BlockSpoutCollector, conf: dict[str, Any]) -> None:
         self._runner = runner
         self._collector = collector
-        self._most_pending = conf.get("topology.max.spout.pending") or float("inf")
+        self._most_pending = conf.get(MAX_PENDING) or float("inf")
         # A quarter: while some blocks are under way, others are made.
         self._most = max(1, int(min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS, self._most_pending / 4)))
         self._roomy = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending
@@ -317,7 +309,6 @@ class BlockSpoutRunner:
                 break
             before, asked = collector.emitted, now
             ask()
-            self._ack_at_once()
             now = monotonic()
             gave = collector.emitted != before
             if self._wary:
@@ -351,33 +342,25 @@ class BlockSpoutRunner:
         """Ack the tuples of a message, one by one."""
         for each in self._collector.settled(id, True):
             self._runner.ack(each.id)
-        self._end()
+        self._collector.close_blocks()
 
     def fail(self, id: Any) -> None:
         """Fail the tuples of a message, one by one."""
         runner = self._runner
         for each in self._collector.settled(id, False):
             (runner.fail if each.apart else runner.fail_together)(each.id)
-        self._end()
+        self._collector.close_blocks()
 
     def activate(self) -> None:
         """See SpoutRunner."""
         self._runner.activate()
-        self._end()
+        self._collector.close_blocks()
 
     def deactivate(self) -> None:
         """See SpoutRunner."""
         self._runner.deactivate()
-        self._end()
+        self._collector.close_blocks()
 
     def exhausted(self) -> bool | None:
         """See SpoutRunner."""
         return self._runner.exhausted()
-
-    def _end(self) -> None:
-        self._ack_at_once()
-        self._collector.close_blocks()
-
-    def _ack_at_once(self) -> None:
-        for id in self._collector.acked_at_once():
-            self._runner.ack(id)

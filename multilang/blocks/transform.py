@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.blocks.hops import apart, hops, takes_blocks
-from multilang.blocks.names import EDGES, FIELDS, STREAM
+from multilang.blocks.names import EDGES, FIELDS, MAX_PENDING, STREAM
 from multilang.component.streams import Stream
 from multilang.topology.groupings import Grouping
 from multilang.topology.model import Input
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
 
-    from multilang.topology import Topology
+    from multilang.topology import ComponentSpec, Topology
 
 
 def by_blocks(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> Topology:
@@ -56,4 +56,25 @@ def by_blocks(topology: Topology, captured: Collection[tuple[str, str]] = ()) ->
         if found["out"] or found["in"]:
             spec.inputs = inputs
             spec.conf = {**spec.conf, EDGES: found}
+            if spec.kind == "spout":
+                _let_pend(topology, spec, found)
     return changed
+
+
+def _let_pend(topology: Topology, spec: ComponentSpec, edges: dict[str, Any]) -> None:
+    """Let a spout have more messages in flight, if its tuples are several messages each.
+
+    A tuple is a message for each task that gets it in a block. Tuple by tuple it is one for all of them, and so it counts
+    once for ``topology.max.spout.pending``, as Storm compares it with messages. The spout's process counts tuples.
+    """
+    most = spec.conf.get(MAX_PENDING, topology.conf.get(MAX_PENDING))
+    if type(most) is not int or most < 1:
+        return
+    messages = dict.fromkeys(edges["out"], 0)
+    for target, input_ in topology.subscribers(spec.id):
+        if input_.stream in messages:
+            messages[input_.stream] += target.tasks if input_.grouping.is_to_all else 1
+    most_messages = max(messages.values(), default=1)
+    if most_messages > 1:
+        edges["pending"] = most
+        spec.conf[MAX_PENDING] = most * most_messages

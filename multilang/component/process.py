@@ -175,6 +175,7 @@ class Task:
                 wire.timers.on_awaited = self._connection.timers
             if exchange is not None:
                 bolts = exchange.bolt(bolts)
+                watchdog.send_meanwhile = bolts.send_meanwhile
             self._set(component, bolts)
             if chaining is not None:
                 chaining.start(component, bolts)

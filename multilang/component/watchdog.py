@@ -49,6 +49,8 @@ class Watchdog:
     Attributes:
         busy: The thing that user code works on, set by the main thread; a current tuple of the collector comes first.
         waiting: Whether user code waits for task ids, in which time it is not to blame.
+        send_meanwhile: Sends what was emitted and waits for more to be sent with, which it does not while user code works
+            for long; None: nothing waits so.
         deadline: The seconds after which user code counts as hanging; 0 for no limit.
     """
 
@@ -59,6 +61,7 @@ class Watchdog:
         self.component: Component | None = None
         self.collector: Collector | None = None
         self.repeats: Repeats | None = None
+        self.send_meanwhile: Callable[[], None] | None = None
         self.parked = False
         self.busy_secs: Callable[[], float] | None = None  # the time that a local parent is told
         self._stdio = stdio
@@ -188,6 +191,8 @@ class Watchdog:
         self._flush(now)
 
     def _flush(self, now: float) -> None:
+        if self.send_meanwhile is not None:
+            self.send_meanwhile()
         self._flushed = self._output.flush_some()
         sent, self._written = self._output.written - self._written, self._output.written
         if self._flushed or sent:

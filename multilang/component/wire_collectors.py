@@ -148,6 +148,8 @@ class WireSpoutCollector(WireCollector, SpoutCollector):
 
     acks_at_once = False
     """True if an emit acks its tuple at once, before Storm's command comes."""
+    acked: Callable[[Any], None]
+    """Tells the spout of such an ack."""
 
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
@@ -196,7 +198,7 @@ class UnackedSpoutCollector(WireSpoutCollector):
 
     def __init__(self, wire: Wire, acked: Callable[[Any], None]) -> None:
         super().__init__(wire)
-        self._acked = acked
+        self.acked = acked
         self._nested = 0
         self._main = get_ident()
 
@@ -219,5 +221,5 @@ class UnackedSpoutCollector(WireSpoutCollector):
             self._nested = 0
         tasks = super().emit(values, tup_id, stream, direct_task, wait, on_task_ids)
         if tup_id is not None:
-            self._acked(id_as_received(tup_id))
+            self.acked(id_as_received(tup_id))
         return tasks if need_task_ids else None

@@ -43,7 +43,7 @@ def test_show_tells_which_tuples_travel_in_blocks_and_why_others_do_not() -> Non
 
 
 def test_show_tells_which_bolts_share_a_process_and_why_others_do_not() -> None:
-    entries = ("-c", "multilang.chaining=local")
+    entries = ("-c", "multilang.chaining=local", "-c", "multilang.exchange=tuple")
     text = multilang("show", "tests/cli/chained.py", *entries).stdout
     assert text.endswith(
         "in one process:\n"

@@ -149,3 +149,33 @@ def many() -> Any:
     builder.set_bolt("adds", Adds, 2).shuffle_grouping("numbers")
     builder.set_bolt("note", Note).shuffle_grouping("adds")
     return builder.build("many", conf={"topology.max.spout.pending": 300})
+
+
+class Goes(BasicBolt):
+    """Emits, and works on until what it emitted has arrived."""
+
+    output_fields = ("n",)
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.noted = Path(conf["test.folder"], "noted")
+
+    def process(self, tup: Tuple) -> None:
+        self.emit([tup["n"]])
+        limit = time.monotonic() + 60
+        while not self.noted.exists() or str(tup["n"]) not in self.noted.read_text().split():
+            assert time.monotonic() < limit, "what was emitted has not arrived"
+            time.sleep(0.01)
+
+
+class Few(Numbers):
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        del self.left[3:]
+
+
+def going() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Few)
+    builder.set_bolt("goes", Goes).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note).shuffle_grouping("goes")
+    return builder.build("going")

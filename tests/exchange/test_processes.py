@@ -156,6 +156,15 @@ def test_a_tuple_that_always_fails_takes_no_other_with_it_for_good(tmp_path: Pat
     assert set(noted(tmp_path)) == set(range(1, running.NUMBERS + 1)) - {777}
 
 
+@pytest.mark.parametrize("how", ["root", "block"])
+def test_what_a_bolt_emitted_arrives_while_it_works_on(tmp_path: Path, how: str) -> None:
+    with LocalCluster("process", {"multilang.exchange": how, "test.folder": str(tmp_path)}) as cluster:
+        run = cluster.submit(running.going())
+        run.wait(timeout=LIMIT)
+        assert [str(error) for error in run.errors] == []
+        assert run.counters["numbers"].acked == 3
+
+
 def test_the_counters_tell_tuples(tmp_path: Path) -> None:
     with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
         topology = cluster.submit(running.killed())

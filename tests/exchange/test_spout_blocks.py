@@ -82,18 +82,23 @@ class Driven:
     """The runner of ``s`` and a strict parent; ``most`` is topology.max.spout.pending, ``tuples`` the largest block."""
 
     def __init__(
-        self, tuples: int = 1000, most: int | None = None, ackers: int = 1, spout: type[Spout] = Source
+        self,
+        tuples: int = 1000,
+        most: int | None = None,
+        ackers: int = 1,
+        spout: type[Spout] = Source,
+        how: str = "block",
     ) -> None:
         builder = TopologyBuilder()
         builder.set_spout("s", spout)
         builder.set_bolt("one", Sink, 2).shuffle_grouping("s")
         builder.set_bolt("every", Sink, 2).all_grouping("s")
         builder.set_bolt("apart", Sink, conf={"multilang.exchange": "tuple"}).shuffle_grouping("s", stream="alone")
-        conf = {"multilang.exchange": "block", "multilang.exchange.tuples": tuples, "topology.max.spout.pending": most}
+        conf = {"multilang.exchange": how, "multilang.exchange.tuples": tuples, "topology.max.spout.pending": most}
         topology = by_blocks(builder.build("t", conf={key: value for key, value in conf.items() if value}))
         tasks = topology.task_ids(ackers)
         task = next(task for task, component in tasks.items() if component == "s")
-        own = {**topology.conf, **topology["s"].conf}
+        self.own = own = {**topology.conf, **topology["s"].conf}
         self.parent = ParentConnection("spout")
         self.parent.setup(own, "", topology.context_for(task, tasks))
         self.connection = ChildConnection()
@@ -293,4 +298,23 @@ def test_a_spout_that_waits_for_its_next_tuple_lets_others_wait_only_once() -> N
         driven.command("next")
         together += any(before + 1 < call <= spout.calls for call in pauses)
     assert together <= 1
+    driven.close()
+
+
+@pytest.mark.parametrize("id", [None, 5])
+def test_by_root_each_tuple_goes_at_once_and_alone(id: int | None) -> None:
+    """Nothing would be gained by keeping it while ``next_tuple`` goes on, which may wait."""
+    driven = Driven(how="root")
+    driven.spout.burst = 6
+    driven.spout.wishes = [(n, id, None) for n in range(6)]
+    sent = driven.command("next")
+    driven.close()
+    assert [apart(emit)[1] for emit in sent] == [[n] for n in range(6) for _ in range(3)]
+
+
+def test_the_engine_lets_as_many_messages_pend_as_the_allowed_tuples_are() -> None:
+    """A tuple is a message for each of its tasks: one of ``one``, and both of ``every``."""
+    driven = Driven(most=8, how="root")
+    assert driven.own["topology.max.spout.pending"] == 24
+    assert driven.spout.conf["topology.max.spout.pending"] == 8
     driven.close()

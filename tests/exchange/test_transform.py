@@ -22,6 +22,7 @@ from multilang.drpc.spout import DRPCSpout
 from multilang.topology import Grouping, Topology, TopologyError
 
 BLOCK = {"multilang.exchange": "block"}
+TUPLE = {"multilang.exchange": "tuple"}
 
 
 class Source(Spout):
@@ -67,8 +68,14 @@ def test_local_or_shuffle_of_several_workers_stays() -> None:
     assert edges(by_blocks(build({**BLOCK, "topology.workers": 2}))) == {("s", "default", "b")}
 
 
-def test_nothing_changes_unless_it_is_wished() -> None:
-    topology = build({})
+def test_by_root_unless_something_else_is_wished() -> None:
+    changed = by_blocks(build({}))
+    assert edges(changed) == {("s", "default", "b"), ("s", "default", "local")}
+    assert all(spec.conf[EDGES]["apart"] for spec in changed.components.values())
+
+
+def test_tuple_by_tuple_nothing_changes() -> None:
+    topology = build(TUPLE)
     assert by_blocks(topology) is topology
 
 
@@ -89,7 +96,7 @@ def test_what_comes_of_one_tuple_may_be_all_that_is_together() -> None:
 
 def test_one_component_may_refuse_or_wish_alone() -> None:
     assert edges(by_blocks(build(BLOCK, own={"multilang.exchange": "tuple"}))) == {("s", "default", "local")}
-    assert edges(by_blocks(build({}, own=BLOCK))) == set()
+    assert edges(by_blocks(build(TUPLE, own=BLOCK))) == set()
 
 
 def test_what_comes_of_a_spout_that_replays_nothing_fails_alone() -> None:

@@ -350,7 +350,7 @@ def test_a_spout_without_an_end_is_not_drained(mode):
 
 @pytest.mark.parametrize("ackers", [0, 1, 3])
 def test_ackers_are_counted_as_storm_counts_them(run_topology, mode, ackers):
-    conf = {"topology.acker.executors": ackers}
+    conf = {"topology.acker.executors": ackers, "multilang.exchange": "tuple"}  # otherwise they count blocks
     counters = run_topology(topologies.word_count, mode, conf=conf).counters
     if not ackers:
         assert "__acker" not in counters

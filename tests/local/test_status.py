@@ -32,11 +32,20 @@ def test_the_counts_are_the_same_in_each_mode_and_add_up_over_tasks_and_streams(
         run.wait(timeout=60)
         status = run.status()
     none = dict.fromkeys(COUNTED, 0)
-    assert counts(status) == {
+    found = counts(status)
+    acker = found.pop("__acker")
+    messages = 400 + WORDS  # processes exchange blocks, and ackers count these
+    assert 600 < acker["executed"] < messages if mode == "process" else acker["executed"] == messages
+    assert acker == {
+        **none,
+        "emitted": 200,
+        "transferred": 200,
+        **dict.fromkeys(("executed", "acked"), acker["executed"]),
+    }
+    assert found == {
         "sentences": {**none, "emitted": 200, "transferred": 200, "acked": 200},
         "split": {**none, "emitted": WORDS, "transferred": WORDS, "executed": 200, "acked": 200},
         "count": {**none, "emitted": WORDS, "executed": WORDS, "acked": WORDS},
-        "__acker": {**none, "emitted": 200, "transferred": 200, "executed": 400 + WORDS, "acked": 400 + WORDS},
     }
     assert (status.topology, status.engine, status.state, status.waiting_for) == ("words", mode, "active", ())
     assert [each.kind for each in status.components] == ["spout", "bolt", "bolt", "bolt"]
