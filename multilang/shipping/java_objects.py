@@ -103,7 +103,8 @@ def _made(topology: Topology, wanted: Mapping[str, JavaObject], jars: Sequence[P
                 f"Java did not make {', '.join(map(repr, wanted))} of topology {topology.name!r} in {_LIMIT} seconds"
             ) from None
         if shown.returncode:
-            said = shown.stderr.replace(f"{source}:", "line ").strip()
+            lines = shown.stderr.replace(f"{source}:", "line ").strip().splitlines()
+            said = "\n".join(line for line in lines if not line.startswith("\tat "))
             raise ShippingError(
                 f"Java can't make {', '.join(map(repr, wanted))} of topology {topology.name!r} as declared. If a class is missing, add its "
                 f"jar with --add-jar or --artifacts. Java said:\n{said}"

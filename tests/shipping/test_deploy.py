@@ -23,10 +23,12 @@ from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.submit import submit
 from multilang.shipping.wheels import WheelTarget
 from multilang.testing import FixedTupleSpout
+from tests.cli.command import multilang
 from tests.shipping.nimbus_server import BROKEN, NimbusServer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from multilang.shipping.storm_yaml import Address
 
@@ -234,3 +236,29 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
     ):
         put(address, "three")
     assert server.versions() == [(NAME, "two", "ACTIVE")]
+
+
+def test_the_command_line_tells_how_it_ended(server: NimbusServer, address: Address, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(
+        "from multilang import TopologyBuilder\n"
+        "from multilang.testing import FixedTupleSpout\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('numbers', FixedTupleSpout(['n'], [[1]]))\n"
+        "topology = builder.build('shop', conf={'test.version': 'one', 'topology.message.timeout.secs': 1})\n"
+    )
+
+    def run(command: str, *options: str) -> subprocess.CompletedProcess[str]:
+        return multilang(command, "shop.py", "--nimbus", address, *options, cwd=tmp_path)
+
+    first = run("submit", "--replace")
+    assert (first.returncode, first.stdout.splitlines()[-1]) == (0, "it runs: 1 task of 1 component in 1 worker")
+    again = run("submit", "--replace", "-c", "test.broken=ValueError: it does not start")
+    assert again.returncode == 4
+    assert again.stderr.endswith("ValueError: it does not start\nthe former one runs again\n")
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    green = run("deploy", "--blue-green", "--drain", "0", "--settled", "0", "-c", "test.version=two")
+    assert green.returncode == 0, green.stderr
+    assert "its name on the cluster is 'shop-green' until the next deployment" in green.stdout
+    refused = run("submit", "--replace", "--wait", "0")
+    assert (refused.returncode, "leave --wait 0 out" in refused.stderr) == (2, True)
+    assert server.versions() == [("shop-green", "two", "ACTIVE")]
