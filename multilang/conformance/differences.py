@@ -7,7 +7,7 @@ from typing import Any
 from multilang.conformance.values import same
 
 _OF_WORDS = "common/json/10"  # true, false and null
-_OF_MAPS = "common/json/12"
+_OF_LISTS = _OF_MAPS = "common/json/12"
 _OF_NUMBERS = "common/numbers/5"
 
 
@@ -25,6 +25,8 @@ def case_of_difference(received: Any, expected: Any) -> str | None:
 def _paths(received: Any, expected: Any) -> set[str | None]:
     if same(received, expected):
         return set()
+    if isinstance(received, list) and isinstance(expected, list) and same(_flat(received), _flat(expected)):
+        return {_OF_LISTS}
     if isinstance(received, list) and isinstance(expected, list) and len(received) == len(expected):
         pairs = list(zip(received, expected, strict=True))
     elif isinstance(received, dict) and isinstance(expected, dict) and received.keys() == expected.keys():
@@ -32,6 +34,11 @@ def _paths(received: Any, expected: Any) -> set[str | None]:
     else:
         return {_path(received, expected)}
     return {path for pair in pairs for path in _paths(*pair)}
+
+
+def _flat(value: list[Any]) -> list[Any]:
+    """Return what is in a list and in the lists inside it, in order."""
+    return [inner for each in value for inner in (_flat(each) if isinstance(each, list) else [each])]
 
 
 def _path(received: Any, expected: Any) -> str | None:

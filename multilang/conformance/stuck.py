@@ -46,6 +46,7 @@ def why_silent(t: Talk) -> tuple[str, str] | None:
 
 def _waits_for_declined_ids(t: Talk) -> bool:
     """Return whether it goes on when it gets task ids that its last emit declined."""
+    t.linger()
     last = next((message for message in reversed(t.received) if message.command != "sync"), None)
     if last is None or last.command != "emit" or last.task is not None or last.value.get("need_task_ids") is not False:
         return False

@@ -6,6 +6,7 @@ message did *not* come is checked after a following message and its answer, neve
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -328,7 +329,10 @@ class Talk:
         """Have the program emit the value with this JSON text, and return the value that it emitted."""
         [out] = self.perform_text(f'[["emit",[{text}]]]', pieces=pieces)
         if len(out.emits) != 1 or len(out.emits[0].values) != 1:
-            raise CaseFailed("one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out))
+            culprit = case_of_difference(out.values, [[json.loads(text)]])
+            raise CaseFailed(
+                "one emit with one value is due", f'emit "tuple": [{text[:200]}]', _listed(out), culprit=culprit
+            )
         return out.emits[0].values[0]
 
     def _tuple_done(self, text: str, pieces: Pieces | None) -> Out:

@@ -19,6 +19,8 @@ BOOLEANS, MAPS, NUMBERS = "common/json/10", "common/json/12", "common/numbers/5"
         ([7], ["7"], NUMBERS),
         ({"a": [1, 0]}, {"a": [True, False]}, BOOLEANS),
         (["{}", [[]]], [{}, [{}]], MAPS),
+        ([[1, 2]], [[[1], 2]], MAPS),  # a list within a list is one with it
+        ([None, 1], [False, 1], BOOLEANS),
         (["7", 1], [7, True], None),  # two kinds
         ([1, 2], [2, 1], None),
         (["a"], ["b"], None),

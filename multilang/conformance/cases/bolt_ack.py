@@ -35,7 +35,7 @@ def _(t: Talk) -> None:
     t.same([t.finished(first), t.finished(second)], ["ack", "ack"], "the tuples were not acked")
 
 
-@section.must("acks in another order", "Tuples may be acked in any order.", steps="keep ack")
+@section.must("acks in another order", "Tuples may be acked in any order.", steps="keep ack", after=("bolt/order/5",))
 def _(t: Talk) -> None:
     t.handshake()
     a, b, c = (t.steps(["keep", name]) for name in "abc")
@@ -44,7 +44,12 @@ def _(t: Talk) -> None:
     t.same(order, [c, a, b], "the acks came otherwise")
 
 
-@section.must("an ack of one among many", "Acking one tuple leaves the others as they are.", steps="keep ack")
+@section.must(
+    "an ack of one among many",
+    "Acking one tuple leaves the others as they are.",
+    steps="keep ack",
+    after=("bolt/order/5",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     ids = {name: t.steps(["keep", name]) for name in "abcde"}

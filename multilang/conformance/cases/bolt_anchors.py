@@ -33,7 +33,10 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "an emit anchored to several tuples", "All their ids are in the list.", steps="emit keep", after=("bolt/ack/2",)
+    "an emit anchored to several tuples",
+    "All their ids are in the list.",
+    steps="emit keep",
+    after=("bolt/ack/2", "bolt/order/5"),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -70,7 +73,12 @@ def _(t: Talk) -> None:
     anchored(t, [[], [second], [first], [second]])
 
 
-@section.must("the next tuple's emits", "What one tuple was anchored to does not stick to the next.", steps="emit")
+@section.must(
+    "the next tuple's emits",
+    "What one tuple was anchored to does not stick to the next.",
+    steps="emit",
+    after=("bolt/order/5",),
+)
 def _(t: Talk) -> None:
     t.handshake()
     ids = [t.steps(["emit", [n]]) for n in range(10)]

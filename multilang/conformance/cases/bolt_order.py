@@ -63,7 +63,7 @@ def _(t: Talk) -> None:
     "both pipes full",
     "A parent that writes 2 MB while it reads as much is not locked out.",
     steps="emit",
-    after=("bolt/heartbeat/14",),
+    after=("bolt/heartbeat/14", "bolt/order/5"),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -82,3 +82,19 @@ def _(t: Talk) -> None:
     t.finished(first)
     t.finished(second)
     t.emitted(t.received, [["second"]], "the tuple was not worked on")
+
+
+@section.must(
+    "tuples in the order of arrival",
+    "Tuples are worked on one after the other, in the order in which they come, also when they come at once.",
+    steps="emit",
+    source="the conformance contract: a bolt",
+    after=("common/io/8",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    with t.at_once():
+        ids = [t.steps(["emit", [f"tuple {number}"]]) for number in range(50)]
+    for id in ids:
+        t.finished(id)
+    t.emitted(t.received, [[f"tuple {number}"] for number in range(50)], "tuples were worked on in another order")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.values import shown
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -19,12 +20,15 @@ IDS: dict[str, Any] = {"ids": True}
 
 def said(t: Talk) -> list[Any]:
     """Return the task ids that user code was given, as the program repeats them."""
-    return [m.values[0][1] for m in t.received.emits if isinstance(m.values[0], list) and m.values[0][:1] == ["ids"]]
+    return [message.values[0][1] for message in t.received.emits if reports(message) and message.values[0][0] == "ids"]
 
 
 def reports(message: ReadMessage) -> bool:
     """Return whether an emit reports task ids, rather than being one that a case asked for."""
-    return isinstance(message.values, list) and isinstance(message.values[0], list)
+    if message.values[0] == "ids":
+        why = "a list was emitted as several values"
+        raise CaseFailed(why, '["ids", […]] as one value', shown(message.values), culprit="common/json/12")
+    return isinstance(message.values[0], list)
 
 
 def answered(t: Talk) -> list[list[int]]:
@@ -209,7 +213,7 @@ def _(t: Talk) -> None:
     t.answer()
     t.finished(first)
     t.finished(second)
-    came = [[message.anchors, message.values[0]] for message in t.received.emits if isinstance(message.values[0], str)]
+    came = [[message.anchors, message.values[0]] for message in t.received.emits if not reports(message)]
     t.same(came, [[[first], "first"], [[second], "second"]], "tuples were lost or mixed up")
 
 
@@ -217,6 +221,7 @@ def _(t: Talk) -> None:
     "500 tuples that come before the task ids",
     "All that comes meanwhile is kept, in its order, however much it is.",
     steps="emit ids",
+    after=("bolt/order/5",),
 )
 def _(t: Talk) -> None:
     t.handshake()

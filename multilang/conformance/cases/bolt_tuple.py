@@ -133,7 +133,7 @@ def _(t: Talk) -> None:
     "200 tuples in one write",
     "Tuples come as fast as the pipe takes them; each is finished once.",
     steps="emit",
-    after=("common/io/8",),
+    after=("common/io/8", "bolt/order/5"),
 )
 def _(t: Talk) -> None:
     t.handshake()
@@ -164,7 +164,7 @@ def _(t: Talk) -> None:
     "tuples of the same values",
     "Two tuples may have the same values: each is worked on, by itself.",
     steps="emit",
-    after=("bolt/anchors/1",),
+    after=("bolt/anchors/1", "bolt/order/5"),
 )
 def _(t: Talk) -> None:
     t.handshake()

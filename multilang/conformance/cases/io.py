@@ -103,7 +103,7 @@ def _(t: Talk) -> None:
     "cut inside of each letter's every byte",
     "Every byte of a text may come alone.",
     steps="emit",
-    after=("common/unicode/1",),
+    after=("common/unicode/1", "common/unicode/2"),
 )
 def _(t: Talk) -> None:
     text = "naïve 漢字 🐍"

@@ -19,7 +19,7 @@ two_tasks(section)
     "a reliable direct emit",
     "A direct emit has an id as any other, and no task ids come.",
     steps="emit direct",
-    after=("spout/emit/2",),
+    after=("spout/emit/2", "spout/emit/17"),
 )
 def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "direct", "task": TO, "id": "d1"}]])

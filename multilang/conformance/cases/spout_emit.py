@@ -125,3 +125,15 @@ section.watch(
 def _(t: Talk) -> None:
     outs = t.perform([["emit", ["x"]], ["emit", ["x"]]], [["emit", ["x"]]])
     t.same([out.values for out in outs], [[["x"], ["x"]], [["x"]]], "emits are missing, or there are more of them")
+
+
+@section.must(
+    "a reliable emit to another stream",
+    "A message id goes with an emit to any stream.",
+    steps="emit",
+    after=("spout/emit/2", "spout/emit/5"),
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"], {"id": "m1", "stream": "other"}], ["emit", ["y"], {"id": "m2"}]])
+    came = [[message.stream, message.value.get("id")] for message in out.emits]
+    t.same(came, [["other", "m1"], ["default", "m2"]], "streams or ids are others")

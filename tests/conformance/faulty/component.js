@@ -143,6 +143,7 @@ class Component {
       values = values.map((each) => (typeof each === 'number' && !Number.isInteger(each) ? Number(each.toPrecision(6)) : each));
     }
     if (has("copies_keys")) values = copied(values);
+    if (has("lists_in_lists_are_one")) values = values.flat();
     if (has("drops_empty_texts")) values = values.filter((each) => each !== '');
     if (options.stream !== undefined && !has("one_stream")) message.stream = options.stream;
     if (has("empty_stream") && options.stream === undefined) message.stream = '';

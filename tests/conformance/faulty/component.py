@@ -382,7 +382,7 @@ class Component:
                 message["task"] = PLAIN_TASK + 17 - options["task"]
             if has("no_task"):
                 del message["task"]
-        elif has("task_that_is_not_there"):
+        elif has("task_that_is_not_there") and not options.get("ids"):
             message["task"] = -1
         ids = options.get("ids")
         waits = ids or (has("waits_for_ids_it_declined") and "task" not in options)
@@ -844,6 +844,8 @@ class Spout(Component):
         if has("ids_are_integers") and isinstance(message.get("id"), float):
             message["id"] = int(message["id"])
         if has("never_reliable") or (has("direct_is_unreliable") and "task" in options):
+            message = {}
+        if has("other_streams_are_unreliable") and "stream" in options:
             message = {}
         if has("always_reliable"):
             message = {"id": 1, **message}

@@ -35,7 +35,7 @@ common/json        cb cs  dies_of_escapes ends_at_end_anywhere booleans_are_numb
 common/json        cb     nulls_are_empty
 common/json        cb cs  dates_are_read loses_keys_of_the_language copies_keys maps_are_texts
 common/json        cb cs  drops_empty_texts nulls_are_left_out keys_in_small_letters
-common/json        cb cs  texts_are_trimmed line_ends_are_unified blanks_are_joined what_is_false_is_null
+common/json        cb cs  texts_are_trimmed line_ends_are_unified blanks_are_joined what_is_false_is_null lists_in_lists_are_one
 common/unicode     cb cs  texts_are_normalised
 common/numbers     cb cs  long_integers_are_doubles doubles_of_6_digits
 common/unicode     cb     reads_latin1 drops_letters no_other_letters writes_ascii
@@ -117,7 +117,7 @@ spout/sync         cs os  two_syncs two_syncs_on_ack two_syncs_on_fail two_syncs
 spout/sync         os     sync_first late_second_sync
 spout/sync         os     emits_behind_the_sync emits_from_a_timer
 spout/sync?        cs os  never_sleeps
-spout/emit         cs     equal_emits_are_one one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers ids_have_a_prefix never_reliable
+spout/emit         cs     equal_emits_are_one other_streams_are_unreliable one_stream emits_twice no_ids_that_are_false ids_are_texts ids_are_integers ids_have_a_prefix never_reliable
 spout/emit         cs     always_reliable
 spout/emit         cs os  stream_is_a_number empty_stream tuple_is_text tuple_is_an_object tuple_is_null emit_without_values
 spout/emit?        os     id_is_an_object

@@ -142,3 +142,9 @@ class EmitsToATaskThatIsNotThere(Spout):
         if message.get("command") == "emit":
             message["task"] = -1
         super().send(message)
+
+
+@mutant("spout", "spout/emit/17")
+class OtherStreamsAreUnreliable(Spout):
+    def emit(self, values, options, message):
+        super().emit(values, options, {} if "stream" in options else message)
