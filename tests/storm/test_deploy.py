@@ -96,13 +96,7 @@ nimbus = "{storm.address}"
     last_of_two = max(count for version, count in counts() if version == "two")
     assert last_of_two - 50 < next(count for version, count in counts() if version == "green") <= last_of_two + 1
 
-    broken = deploy("broken", "--blue-green")
-    assert broken.returncode == 4, broken.stdout + broken.stderr
-    assert "the former one runs again" in broken.stderr
     assert [each.name for each in nimbus.summary().topologies] == ["deployed-green"]
-    number = len(counts())
-    wait_for(lambda: len(counts()) > number, "the green version counts again")
-    assert (counts()[number][0], counts()[number][1] > last_of_two) == ("green", True)
     assert not [key for key in list_blobs(nimbus) if key.startswith("multilang-deploy-")]
 
     conf = json.loads(nimbus.call("getTopologyConf", id()))
