@@ -73,7 +73,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
         source = self._source = self._open(conf)
-        check_fields(source, self.output_fields or ())
+        check_fields(source, list(self.output_fields or ()))
         self._about = described(source)
         self._task = [context.task_index, len(context.tasks(context.component))]
         self._mine = range(context.task_index, source.partitions, self._task[1])

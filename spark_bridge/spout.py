@@ -37,8 +37,8 @@ class OverSource:
             declared.
     """
 
-    output_fields: ClassVar[Sequence[str] | None] = None
-    output_streams: ClassVar[Mapping[str, Sequence[str] | Stream] | None] = None
+    output_fields: ClassVar[Sequence[str] | Mapping[str, Any] | None] = None
+    output_streams: ClassVar[Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None] = None
 
     def __init__(self, source: PartitionSource | str | None = None, *, fields: Sequence[str] | None = None) -> None:
         self._given = source
@@ -49,7 +49,7 @@ class OverSource:
         if self.output_fields is None:
             self.output_fields = self._fields_of_source()  # type: ignore[misc]
         else:
-            self._check_declared(self.output_fields)
+            self._check_declared(list(self.output_fields))
         return declared_streams(self.output_fields, self.output_streams)
 
     def _check_declared(self, declared: Sequence[str]) -> None:
@@ -277,7 +277,7 @@ class PartitionSpout(OverSource, Spout):
         source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
         mine = range(context.task_index, self._patiently(lambda: source.partitions), len(tasks))
-        check_fields(source, self.output_fields or ())
+        check_fields(source, list(self.output_fields or ()))
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
         self._resume = self._patiently(lambda: self._claimed(conf, context, mine))

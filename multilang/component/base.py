@@ -37,10 +37,12 @@ class Component:
         context: The task's place in the topology; set before ``initialize``.
     """
 
-    output_fields: ClassVar[Sequence[str] | None] = None
-    """The fields of the default stream, ``["word", "count"]``; None when the component emits nothing there."""
+    output_fields: ClassVar[Sequence[str] | Mapping[str, Any] | None] = None
+    """The fields of the default stream, ``["word", "count"]``; None when the component emits nothing there.
 
-    output_streams: ClassVar[Mapping[str, Sequence[str] | Stream] | None] = None
+    With their types, ``{"word": str, "count": int}``, they are columns of these types on Spark; see Stream."""
+
+    output_streams: ClassVar[Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None] = None
     """Further streams by name, ``{"errors": ["message"], "counts": Stream(["id", "count"], direct=True)}``."""
 
     component_conf: ClassVar[Mapping[str, Any]] = {}

@@ -8,22 +8,37 @@ from multilang.protocol.messages import DEFAULT_STREAM
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
+
+
+_TYPES = (str, int, float, bool, list, dict)
 
 
 class Stream:
     """An output stream (Storm's OutputFieldsDeclarer.declareStream(id, direct, fields)).
 
     Args:
-        fields: The names of its fields.
+        fields: The names of its fields, or the fields with their types, ``{"word": str, "count": int}``: str, int, float,
+            bool, list, dict, list[int], dict[str, float], or a text with a type of Spark SQL, ``"decimal(10,2)"``. They are
+            the types of the columns on Spark; elsewhere they have no effect.
         direct: Whether its tuples are emitted to a task directly.
 
+    Attributes:
+        types: The fields' types in the fields' order; None if they were not declared.
+
     Raises:
-        ConfigError: The fields are no list of different names.
+        ConfigError: The fields are no list of different names, or a type is not one of these.
     """
 
-    __slots__ = ("direct", "fields")
+    __slots__ = ("direct", "fields", "types")
 
-    def __init__(self, fields: Sequence[str], direct: bool = False) -> None:
+    def __init__(self, fields: Sequence[str] | Mapping[str, Any], direct: bool = False) -> None:
+        self.types: tuple[Any, ...] | None = None
+        if isinstance(fields, dict):
+            for name, kind in fields.items():
+                _check_type(name, kind)
+            self.types = tuple(fields.values())
+            fields = list(fields)
         if not isinstance(fields, list | tuple) or not all(type(f) is str and f for f in fields):
             instead = f"; write [{fields!r}]" if isinstance(fields, str) else ""
             raise ConfigError(f"the fields of a stream are a list of names, not {fields!r}{instead}")
@@ -45,8 +60,23 @@ class Stream:
         return f"Stream({list(self.fields)!r}{', direct=True' if self.direct else ''})"
 
 
+def _check_type(field: object, kind: Any) -> None:
+    """Raise ConfigError for a type that no field can have."""
+    if kind in _TYPES or (isinstance(kind, str) and kind):
+        return
+    of = getattr(kind, "__origin__", None)
+    if of is list or (of is dict and kind.__args__[0] is str):
+        _check_type(field, kind.__args__[-1])
+        return
+    raise ConfigError(
+        f"field {field!r} declares the type {kind!r}; a type is str, int, float, bool, list, dict, list[int], "
+        "dict[str, float] or the like, or a text with a type of Spark SQL, 'decimal(10,2)'"
+    )
+
+
 def declared_streams(
-    output_fields: Sequence[str] | None, output_streams: Mapping[str, Sequence[str] | Stream] | None
+    output_fields: Sequence[str] | Mapping[str, Any] | None,
+    output_streams: Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None,
 ) -> dict[str, Stream]:
     """Return all streams by name: ``output_fields`` is the default stream, ``output_streams`` has the others."""
     streams: dict[str, Stream] = {}

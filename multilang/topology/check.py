@@ -19,7 +19,20 @@ if TYPE_CHECKING:
 
 TICKS = "topology.tick.tuple.freq.secs"
 _NAME_TABOO = "/.:\\"  # Storm's Utils.validateTopologyName: the name becomes part of paths
-_ATOMS = (str, int, float, complex, bool, type(None), bytes, bytearray, type, type(len), type(lambda: 0))
+_ATOMS = (
+    str,
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    bytes,
+    bytearray,
+    type,
+    type(len),
+    type(lambda: 0),
+    type(list[int]),
+)
 _LOOK = 100  # items of a container that are checked: an item that can't be copied is rarely the hundred-and-first
 _DEPTH = 4
 

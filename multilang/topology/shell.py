@@ -54,8 +54,8 @@ class ShellComponent(Foreign):
     def __init__(
         self,
         command: Sequence[str],
-        output_fields: Sequence[str] | None = None,
-        output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
+        output_fields: Sequence[str] | Mapping[str, Any] | None = None,
+        output_streams: Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None = None,
         conf: Mapping[str, Any] | None = None,
         change_child_cwd: bool = True,
     ) -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from multilang.protocol.codec import dumps
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
 from spark_bridge.job.errors import SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from pyspark import RDD
@@ -143,39 +142,48 @@ class JobResult:
         parts: Any = [part.filter(wanted).flatMap(rows) for part in self._parts]
         return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)
 
-    def dataframe(self, component: str, stream: str = "default", schema: StructType | None = None) -> DataFrame:
+    def dataframe(self, component: str, stream: str = "default", schema: StructType | str | None = None) -> DataFrame:
         """Return the tuples that were emitted on a kept stream, with the declared fields as columns.
 
         Args:
             component: The component's id.
             stream: The stream's name.
-            schema: The columns' types. By default they are text, long, double or boolean, as the values are; lists and
-                dicts become JSON text.
+            schema: The columns' types, also as text, ``"word string, count bigint"``. By default they are those that the
+                stream declares. Otherwise they are text, long, double or boolean, as the values are; lists and dicts
+                become JSON text.
 
         Raises:
             SparkJobError: The values of one field have types that no column can have together (give ``schema`` then),
                 the stream was not kept, or the outputs were given back.
+            NotOnSparkError: The schema has a type that no value of a tuple is, or another number of columns.
         """
-        key = self._key(component, stream)
-        fields = self.topology.components[component].streams[stream].fields
-        rows: Any = self.rdd(component, stream)
-        if schema is None:
-            from pyspark.sql import types
+        from pyspark.sql import types
 
+        from spark_bridge.job.columns import Rows, declared_schema
+
+        key = self._key(component, stream)
+        declared = self.topology.components[component].streams[stream]
+        fields = declared.fields
+        if isinstance(schema, str):
+            schema = cast("StructType", types.StructType.fromDDL(schema))
+        if schema is None and declared.types is not None:
+            schema = declared_schema(fields, declared.types)
+        converted = schema is not None
+        if schema is None:
             kinds = self._kinds.get(key) or [set() for _ in fields]
             columns = [
                 _column(f"field {field!r} of {component!r}", found) for field, found in zip(fields, kinds, strict=True)
             ]
+            converted = any(convert for _, convert in columns)
             schema = types.StructType(
                 [
                     types.StructField(field, getattr(types, kind)())
                     for field, (kind, _) in zip(fields, columns, strict=True)
                 ]
             )
-            casts = [(index, cast) for index, (_, cast) in enumerate(columns) if cast is not None]
-            if casts:
-                rows = rows.map(lambda row: _cast(row, casts))
-        return self._spark.createDataFrame(rows.map(tuple), schema)
+        rows: Any = self.rdd(component, stream).map(Rows(repr(component), fields, schema) if converted else tuple)
+        # What was not converted has the types that were seen.
+        return self._spark.createDataFrame(rows, schema, verifySchema=False)
 
     def unpersist(self) -> None:
         """Free the disk space of the outputs. Neither they nor what was made of them can be read afterwards."""
@@ -235,31 +243,25 @@ class JobResult:
         return f"<JobResult of {self.topology.name!r}: {self.acked} acked, {self.lost} lost, {self.rounds} rounds>"
 
 
-_COLUMNS: dict[frozenset[str], tuple[str, Callable[[Any], Any] | None]] = {
-    frozenset(): ("StringType", None),
-    frozenset(("str",)): ("StringType", None),
-    frozenset(("int",)): ("LongType", None),
-    frozenset(("float",)): ("DoubleType", None),
-    frozenset(("int", "float")): ("DoubleType", float),
-    frozenset(("bool",)): ("BooleanType", None),
-    frozenset(("list",)): ("StringType", dumps),
-    frozenset(("dict",)): ("StringType", dumps),
-    frozenset(("list", "dict")): ("StringType", dumps),
+# What a column is whose values have these types, and whether they have to be converted.
+_COLUMNS: dict[frozenset[str], tuple[str, bool]] = {
+    frozenset(): ("StringType", False),
+    frozenset(("str",)): ("StringType", False),
+    frozenset(("int",)): ("LongType", False),
+    frozenset(("float",)): ("DoubleType", False),
+    frozenset(("int", "float")): ("DoubleType", True),
+    frozenset(("bool",)): ("BooleanType", False),
+    frozenset(("list",)): ("StringType", True),
+    frozenset(("dict",)): ("StringType", True),
+    frozenset(("list", "dict")): ("StringType", True),
 }
 
 
-def _column(what: str, kinds: set[str]) -> tuple[str, Callable[[Any], Any] | None]:
+def _column(what: str, kinds: set[str]) -> tuple[str, bool]:
     found = _COLUMNS.get(frozenset(kinds - {"NoneType"}))
     if found is None:
         raise SparkJobError(
             f"{what} has values of types {', '.join(sorted(kinds))}, which no column can have together: "
-            "give the schema, result.dataframe(..., schema=StructType([...])), or use result.rdd(...)"
+            "give the schema, result.dataframe(..., schema=StructType([...])), declare the field's type, or use result.rdd(...)"
         )
     return found
-
-
-def _cast(row: list[Any], casts: Sequence[tuple[int, Callable[[Any], Any]]]) -> list[Any]:
-    for index, cast in casts:
-        if row[index] is not None:
-            row[index] = cast(row[index])
-    return row

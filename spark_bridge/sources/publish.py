@@ -188,8 +188,6 @@ class _BatchesWritten:
 
     def _groups(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
         """Return the batches cut anew, so that every row group but the last has ``group_rows`` rows."""
-        import pyarrow
-
         waiting: list[pyarrow.RecordBatch] = []
         count = 0
         for batch in batches:
@@ -200,10 +198,35 @@ class _BatchesWritten:
                 count += part.num_rows
                 at += part.num_rows
                 if count == self._group_rows:
-                    yield pyarrow.Table.from_batches(waiting).rename_columns(self._fields)
+                    yield self._table(waiting)
                     waiting, count = [], 0
         if waiting:
-            yield pyarrow.Table.from_batches(waiting).rename_columns(self._fields)
+            yield self._table(waiting)
+
+    def _table(self, batches: Sequence[pyarrow.RecordBatch]) -> pyarrow.Table:
+        import pyarrow
+
+        table = pyarrow.Table.from_batches(batches).rename_columns(self._fields)
+        return table.cast(pyarrow.schema([_nullable(field) for field in table.schema]))
+
+
+def _nullable(field: pyarrow.Field) -> pyarrow.Field:
+    """Return the field, and all that is nested in it, as such that can be null.
+
+    Spark declares a struct's members by themselves; where the struct is null, so are they, which Parquet's writer refuses.
+    """
+    import pyarrow
+
+    kind = field.type
+    if pyarrow.types.is_struct(kind):
+        kind = pyarrow.struct([_nullable(kind.field(index)) for index in range(kind.num_fields)])
+    elif pyarrow.types.is_map(kind):
+        kind = pyarrow.map_(kind.key_type, _nullable(kind.item_field))
+    elif pyarrow.types.is_list(kind):
+        kind = pyarrow.list_(_nullable(kind.value_field))
+    elif pyarrow.types.is_large_list(kind):
+        kind = pyarrow.large_list(_nullable(kind.value_field))
+    return field.with_type(kind).with_nullable(True)
 
 
 def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table]) -> list[tuple[Any, ...]]:

@@ -1,17 +1,7 @@
-"""The JSON form of types that JSON lacks, the same for live and for published rows.
+"""The JSON form of a DataFrame's values, the same for live and for published rows.
 
-======================  ==============================================================================
-decimal                 text in plain notation, ``"12.50"``: no digit is lost
-timestamp               text in UTC, ``"2013-01-01T10:15:00Z"``
-timestamp without zone  text without a zone, ``"2013-01-01T05:15:00"``
-date, time of day       text, ``"2013-01-01"``, ``"05:15:00"``
-binary                  text in base64
-NaN, infinities         the text ``"NaN"``, ``"Infinity"``, ``"-Infinity"``, as Spark's to_json writes them
-struct                  an object by field names; a map with text keys is an object, too
-======================  ==============================================================================
-
-Intervals, maps with other keys, user-defined and variant types are refused, by the column's name and before anything
-runs.
+The table in docs/spark.md has each type with a value before and after; the tests read it. What has no JSON form is refused by
+the column's name, before anything runs.
 
 A *kind* is the part of a column's type that matters here, as JSON: None for types that JSON has, a name, or a nested
 one.

@@ -1,4 +1,4 @@
-"""A spout's values as columns: texts, whole numbers, numbers and booleans; other values are JSON in a text column.
+"""A spout's values as columns, of the types that its schema says; a text column takes any value as JSON.
 
 A binary column has any value as JSON, texts included, so that ``values_of`` can restore the value.
 """
@@ -11,6 +11,7 @@ from pyspark.sql import types
 
 from multilang.protocol.codec import dumps, loads
 from multilang.protocol.errors import shown
+from spark_bridge.job.columns import converter
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
@@ -65,51 +66,7 @@ def _json(value: Any) -> bytes:
     return dumps(value).encode()
 
 
-def _text(value: Any) -> str:
-    return value if type(value) is str else dumps(value)
-
-
-def _boolean(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError(value)
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float):
-        raise ValueError(value)
-    return float(value)
-
-
-def _whole(bits: int) -> Callable[[Any], int]:
-    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-    def convert(value: Any) -> int:
-        if type(value) is not int or not least <= value <= most:
-            raise ValueError(value)
-        return value
-
-    return convert
-
-
-_CONVERTERS: dict[type[types.DataType], Callable[[Any], Any]] = {
-    types.StringType: _text,
-    types.BinaryType: _json,
-    types.BooleanType: _boolean,
-    types.ByteType: _whole(8),
-    types.ShortType: _whole(16),
-    types.IntegerType: _whole(32),
-    types.LongType: _whole(64),
-    types.FloatType: _number,
-    types.DoubleType: _number,
-}
-
-
 def _converter(column: types.StructField) -> Callable[[Any], Any]:
-    found = _CONVERTERS.get(type(column.dataType))
-    if found is None:
-        raise NotOnSparkError(
-            f"column {column.name!r} is a {column.dataType.simpleString()}, which no value of a tuple is: take a string, and make "
-            "of it what you need in Spark (cast, from_json)"
-        )
-    return found
+    if isinstance(column.dataType, types.BinaryType):
+        return _json
+    return converter(column.name, column.dataType)

@@ -1,0 +1,238 @@
+"""The values of tuples as columns of Spark: each of a column's type, or an error that names the field and the value.
+
+The table "from tuples to Spark" in docs/spark.md has what becomes of each kind of value; the tests read it.
+"""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64decode
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation, localcontext
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import types
+
+from multilang.protocol.codec import dumps
+from multilang.protocol.errors import shown
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    Convert: TypeAlias = Callable[[Any], Any]
+
+_MAX_SHOWN = 200  # characters of a value in a message
+_DIGITS = 60  # more than any decimal of Spark's has
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}
+_PLAIN_TYPES = {str: "StringType", int: "LongType", float: "DoubleType", bool: "BooleanType"}
+
+
+class Rows:
+    """The conversion of tuples to rows of ``schema``, by position. ``source``: what emits them, for messages."""
+
+    def __init__(self, source: str, fields: Sequence[str], schema: types.StructType) -> None:
+        if len(fields) != len(schema.fields):
+            raise NotOnSparkError(
+                f"{source} emits the fields {', '.join(fields)}, and the schema has {', '.join(schema.names)}"
+            )
+        self._source = source
+        self._columns = [
+            (field, column.dataType.simpleString(), column.nullable, converter(column.name, column.dataType))
+            for field, column in zip(fields, schema.fields, strict=True)
+        ]
+
+    def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return a tuple's values as a row. Raises SparkJobError for a value that its column can't have."""
+        return tuple(self._converted(value, *column) for value, column in zip(values, self._columns, strict=True))
+
+    def _converted(self, value: Any, field: str, kind: str, nullable: bool, convert: Convert) -> Any:
+        try:
+            return _nullable(convert, nullable)(value)
+        except ValueError:
+            raise SparkJobError(
+                f"{self._source} emitted {shown(value, _MAX_SHOWN)} for the field {field!r}, whose column is a "
+                f"{kind}{'' if nullable else ' that can not be null'}; give another schema: string takes anything"
+            ) from None
+
+
+def converter(column: str, kind: types.DataType) -> Convert:
+    """Return the function that makes a value of this type of a value that is not null.
+
+    The function raises ValueError for a value that the type can't have, or not without a loss.
+
+    Raises NotOnSparkError with the column's name for a type that no value of a tuple is.
+    """
+    found = _CONVERTERS.get(type(kind))
+    if found is not None:
+        return found
+    if isinstance(kind, types.DecimalType):
+        return _decimal(kind.precision, kind.scale)
+    if isinstance(kind, types.ArrayType):
+        return _array(_nullable(converter(column, kind.elementType), kind.containsNull))
+    if isinstance(kind, types.MapType) and isinstance(kind.keyType, types.StringType):
+        return _map(_nullable(converter(column, kind.valueType), kind.valueContainsNull))
+    if isinstance(kind, types.StructType):
+        return _struct({each.name: _nullable(converter(column, each.dataType), each.nullable) for each in kind.fields})
+    raise NotOnSparkError(
+        f"column {column!r} is a {kind.simpleString()}, which no value of a tuple is: take a string, and make "
+        "of it what you need in Spark (cast, from_json)"
+    )
+
+
+def declared_schema(fields: Sequence[str], declared: Sequence[Any]) -> types.StructType:
+    """Return the columns of a stream that declares its fields' types.
+
+    Args:
+        fields: The stream's fields.
+        declared: Their types: Python's, or a text with a type of Spark SQL.
+    """
+    return types.StructType(
+        [types.StructField(name, _declared(name, kind)) for name, kind in zip(fields, declared, strict=True)]
+    )
+
+
+def _declared(field: str, kind: Any) -> types.DataType:
+    if isinstance(kind, str):
+        try:
+            return types.DataType.fromDDL(kind)
+        except Exception as error:
+            raise NotOnSparkError(
+                f"field {field!r} declares the type {kind!r}, which Spark SQL does not have"
+            ) from error
+    if kind in _PLAIN_TYPES:
+        found: types.DataType = getattr(types, _PLAIN_TYPES[kind])()
+        return found
+    inner: Any = getattr(kind, "__args__", ())
+    if getattr(kind, "__origin__", None) is list:
+        return types.ArrayType(_declared(field, inner[0]))
+    if getattr(kind, "__origin__", None) is dict:
+        return types.MapType(_declared(field, inner[0]), _declared(field, inner[1]))
+    return types.StringType()  # a list or dict of anything: JSON
+
+
+def _nullable(convert: Convert, nullable: bool) -> Convert:
+    def converted(value: Any) -> Any:
+        if value is not None:
+            return convert(value)
+        if nullable:
+            return None
+        raise ValueError(value)
+
+    return converted
+
+
+def _of(value: Any, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise ValueError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else dumps(value)
+
+
+def _double(value: Any) -> float:
+    if type(value) is str and value in _NOT_FINITE:
+        return _NOT_FINITE[value]
+    found = float(_of(value, int, float))
+    if found != value:
+        raise ValueError(value)
+    return found
+
+
+def _float(value: Any) -> float:
+    """A single float is what was declared, so it is the nearest one; what is beyond its range is refused."""
+    found = _double(value)
+    try:
+        struct.pack("<f", found)
+    except OverflowError as error:
+        raise ValueError(value) from error
+    return found
+
+
+def _whole(bits: int) -> Convert:
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def convert(value: Any) -> int:
+        if not least <= _of(value, int) <= most:
+            raise ValueError(value)
+        return value  # type: ignore[no-any-return]
+
+    return convert
+
+
+def _decimal(precision: int, scale: int) -> Convert:
+    def convert(value: Any) -> Decimal:
+        with localcontext() as context:
+            context.prec = _DIGITS
+            try:
+                given = Decimal(str(_of(value, str, int, float)))
+                found = given.quantize(Decimal(1).scaleb(-scale))
+            except InvalidOperation as error:
+                raise ValueError(value) from error
+            if not given.is_finite() or found != given or abs(found) >= Decimal(10) ** (precision - scale):
+                raise ValueError(value)
+            return found
+
+    return convert
+
+
+def _timestamp(value: Any) -> datetime:
+    found = _datetime(value)
+    if found.tzinfo is None:
+        raise ValueError(value)
+    return found
+
+
+def _timestamp_ntz(value: Any) -> datetime:
+    found = _datetime(value)
+    if found.tzinfo is not None:
+        raise ValueError(value)
+    return found
+
+
+def _datetime(value: Any) -> datetime:
+    text: str = _of(value, str)
+    return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)  # Python 3.10 has no Z
+
+
+def _array(convert: Convert) -> Convert:
+    return lambda value: [convert(each) for each in _of(value, list)]
+
+
+def _map(convert: Convert) -> Convert:
+    return lambda value: {key: convert(each) for key, each in _of(value, dict).items()}
+
+
+def _struct(parts: dict[str, Convert]) -> Convert:
+    def converted(value: Any) -> tuple[Any, ...]:
+        if not _of(value, dict).keys() <= parts.keys():
+            raise ValueError(value)
+        return tuple(convert(value.get(name)) for name, convert in parts.items())
+
+    return converted
+
+
+def _null(value: Any) -> None:
+    raise ValueError(value)
+
+
+_CONVERTERS: dict[type[types.DataType], Convert] = {
+    types.StringType: _text,
+    types.BinaryType: lambda value: b64decode(_of(value, str), validate=True),
+    types.BooleanType: lambda value: _of(value, bool),
+    types.ByteType: _whole(8),
+    types.ShortType: _whole(16),
+    types.IntegerType: _whole(32),
+    types.LongType: _whole(64),
+    types.FloatType: _float,
+    types.DoubleType: _double,
+    types.DateType: lambda value: date.fromisoformat(_of(value, str)),
+    types.TimestampType: _timestamp,
+    types.TimestampNTZType: _timestamp_ntz,
+    types.NullType: _null,
+}
+if hasattr(types, "TimeType"):  # Spark 4.1
+    _CONVERTERS[types.TimeType] = lambda value: time.fromisoformat(_of(value, str))
