@@ -9,6 +9,7 @@ CollectingSink, guarantee: at least once, in this process alone.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import islice
 
 from multilang.component.bolt import BasicBolt
@@ -19,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
+
+    from typing_extensions import Self
 
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
@@ -74,8 +77,8 @@ class FromIterable(PositionSpout):
         self._rest: Iterator[Any] = islice(iter(items), number, None, self._step)
         self._ended = False
 
-    def __deepcopy__(self, _: object) -> FromIterable:
-        return FromIterable(self._items, self.output_fields[0])  # type: ignore[index]  # the items are only read
+    def __deepcopy__(self, _: object) -> Self:
+        return copy(self)  # the items are only read
 
 
 def _check(items: object) -> None:
@@ -120,7 +123,5 @@ class CollectingSink(BasicBolt):
     def process(self, tup: Tuple) -> None:
         self.rows.append(list(tup.values))
 
-    def __deepcopy__(self, _: object) -> CollectingSink:
-        copy = CollectingSink()
-        copy.rows = self.rows  # all tasks collect in one list, that of the declared sink
-        return copy
+    def __deepcopy__(self, _: object) -> Self:
+        return copy(self)  # all tasks collect in one list, that of the declared sink

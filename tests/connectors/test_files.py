@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang import LocalCluster, TopologyBuilder
+from multilang import FailedException, LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.connectors import (
     CollectingSink,
@@ -110,11 +110,9 @@ def test_files_of_any_file_system_of_fsspec_are_written_and_read() -> None:
 # ---- resumed ----
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    st.lists(st.lists(TEXT.filter(bool), max_size=40), min_size=1, max_size=4), st.integers(0, 80), st.integers(1, 2)
-)
-def test_a_task_that_is_started_again_goes_on_where_it_was(tmp_path_factory, files, calls, tasks) -> None:
+@settings(max_examples=100 if SOAK else 20, deadline=None)
+@given(st.lists(st.lists(TEXT.filter(bool), max_size=40), min_size=1, max_size=4), st.integers(0, 12))
+def test_a_task_that_is_started_again_goes_on_where_it_was(tmp_path_factory, files, calls) -> None:
     folder = tmp_path_factory.mktemp("files")
     for number, lines in enumerate(files):
         (folder / f"{number}.txt").write_text("".join(f"{line}\n" for line in lines), newline="")
@@ -127,11 +125,48 @@ def test_a_task_that_is_started_again_goes_on_where_it_was(tmp_path_factory, fil
             run.ack(tup_id)
     run.close()
     again = run_spout(FileSpout(folder / "*.txt"), conf=conf)
-    for _ in range(200):
+    while not again.exhausted:
         again.next()
     again.close()
     wanted = [line.removeprefix("\ufeff") if not n else line for lines in files for n, line in enumerate(lines)]
     assert [row[0] for row in [*run.values, *again.values]] == wanted
+
+
+class Seen(CollectingSink):
+    """Collects, and fails each seventh row the first time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed: list[list[object]] = []
+
+    def process(self, tup):
+        row = list(tup.values)
+        if int(row[-1][1:]) % 7 == 3 and row not in self.failed:
+            self.failed.append(row)
+            raise FailedException("the first time")
+        super().process(tup)
+
+
+# A simulated task that dies does not close its files, as a process that is killed would.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("positions", [True, False])
+@pytest.mark.parametrize("seed", range(60 if SOAK else 3))
+def test_no_row_of_any_file_is_lost_whatever_dies(tmp_path, seed, positions) -> None:
+    for number in range(4):
+        (tmp_path / f"{number}.txt").write_text("".join(f"r{n}\n" for n in range(40 * number, 40 * number + 40)))
+    sink = Seen()
+    builder = TopologyBuilder()
+    builder.set_spout("files", FileSpout(tmp_path / "*.txt"), 2)
+    builder.set_bolt("sink", sink, 2).shuffle_grouping("files")
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite")} if positions else {}
+    faults = Faults(crash=0.02, acker_crash=0.005, spouts=True, limit=20)
+    with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
+        run = cluster.submit(builder.build("files"))
+        run.wait(timeout=24 * 3600)
+        assert run.faults_so_far
+    gc.collect()
+    assert {int(value[1:]) for value in sink.values} == set(range(160))
+    assert len(sink.failed) == 23
 
 
 # A simulated task that dies does not close its files, as a process that is killed would.

@@ -90,6 +90,22 @@ def test_a_key_that_is_there_twice_is_refused_before_a_row_is_left_out(shop, url
     assert len(run.values) <= 1
 
 
+@pytest.mark.parametrize("seed", range(30 if SOAK else 3))
+def test_no_row_is_lost_whatever_dies(shop, url, tmp_path, seed) -> None:
+    fill(shop, 0, 200)
+    sink = CollectingSink()
+    builder = TopologyBuilder()
+    builder.set_spout("orders", SqlSpout(url, "orders", "id", ["id"], take=30), 2)
+    builder.set_bolt("sink", sink, 2).shuffle_grouping("orders")
+    faults = Faults(crash=0.02, acker_crash=0.005, spouts=True, limit=20)
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite")}
+    with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
+        run = cluster.submit(builder.build("sql"))
+        run.wait(timeout=24 * 3600)
+        assert run.faults_so_far
+    assert set(sink.values) == set(range(200))
+
+
 def test_values_that_json_lacks_become_text(shop, url) -> None:
     shop.execute("INSERT INTO orders VALUES (1, NULL, 12.5, '2026-01-02 03:04:05', x'00ff')")
     run = run_spout(SqlSpout(url, "orders", "id", ["customer", "cents", "at", "picture"]))
