@@ -141,8 +141,9 @@ def test_a_message_has_the_key_and_the_value_that_were_asked_for(kafka, topic) -
         run.close()
         assert len(run.acked) == 2
     found = messages(kafka, topic)
-    assert sorted(found, key=str)[:2] == sorted([("a", "1"), ("ä", None)], key=str)
-    assert [json.loads(value) for key, value in found if key is None] == [{"k": "a", "n": 1}, {"k": "ä", "n": None}]
+    assert {each for each in found if each[0] is not None} == {("a", "1"), ("ä", None)}
+    whole = sorted((json.loads(value) for key, value in found if key is None), key=str)
+    assert whole == sorted([{"k": "a", "n": 1}, {"k": "ä", "n": None}], key=str)
 
 
 def test_a_message_that_is_too_large_fails_alone(kafka, topic) -> None:
