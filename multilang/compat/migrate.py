@@ -434,7 +434,15 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
 
 def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
     called = _dotted(node.func)
-    if called in ("JavaBolt.spec", "JavaSpout.spec") or called.endswith((".setJavaSpout", ".setJavaBolt")):
+    if called in ("JavaBolt.spec", "JavaSpout.spec"):
+        if any(each.arg == "serialized_java" for each in node.keywords):
+            what = "a serialized Java object, which can't be checked or packed here"
+            yield Finding(path, node.lineno, what, "name its class with full_class_name and args_list")
+        else:
+            what = "a component in Java, which only Storm's workers run"
+            fix = "submit it with --add-jar or --artifacts for its class; run it elsewhere with --stand-in for it"
+            yield Finding(path, node.lineno, what, fix, False)
+    elif called.endswith((".setJavaSpout", ".setJavaBolt")):
         what = "a component in Java, which only Storm's workers run"
         yield Finding(path, node.lineno, what, "write it in Python, or submit the topology with streamparse")
     elif called in ("Grouping.custom_object", "Grouping.custom_serialized"):

@@ -40,6 +40,7 @@ OLD = {
         "from streamparse import Grouping, JavaSpout, Topology\n"
         "class Words(Topology):\n"
         "    words = JavaSpout.spec(full_class_name='a.B', args_list=[], outputs=['word'])\n"
+        "    other = JavaSpout.spec(serialized_java=b'', outputs=['word'])\n"
     ),
     "config.json": '{\n "serializer": "msgpack",\n "envs": {"prod": {"virtualenv_root": "/data", "use_ssh_for_nimbus": true}}\n}\n',
 }
@@ -81,7 +82,8 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
             "not valid in Python 3: Missing parentheses in call to 'print'",
             True,
         ),
-        ("topologies/java.py", 3, "a component in Java, which only Storm's workers run", True),
+        ("topologies/java.py", 3, "a component in Java, which only Storm's workers run", False),
+        ("topologies/java.py", 4, "a serialized Java object, which can't be checked or packed here", True),
         ("topologies/words.clj", 0, "a topology in Clojure", True),
     }
 
@@ -100,7 +102,7 @@ def test_the_status_says_that_something_stops_it(old: Path) -> None:
     assert (
         f"{old}/topologies/words.clj: a topology in Clojure; declare it as a class of streamparse's DSL" in done.stdout
     )
-    assert "9 to mend, 4 to know" in done.stderr
+    assert "9 to mend, 5 to know" in done.stderr
 
 
 def test_python_2_is_rewritten(old: Path) -> None:

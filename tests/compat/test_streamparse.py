@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from multilang.compat.streamparse import Bolt, Grouping, JavaBolt, ShellBolt, Spout, Topology
+from multilang.compat.streamparse import Bolt, Grouping, JavaBolt, JavaSpout, ShellBolt, Spout, Topology
+from multilang.compat.streamparse import Stream as SparseStream
 from multilang.compat.streamparse.own import own_topology
 from multilang.component.streams import Stream
 from multilang.local import LocalCluster
-from multilang.topology import TopologyError, load_topology
+from multilang.topology import JavaLong, TopologyError, load_topology
 from multilang.topology.groupings import Grouping as OwnGrouping
 
 FILE = Path(__file__).with_name("sparse_words.py")
@@ -78,16 +79,37 @@ def test_par_without_its_environment_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert own_topology(Sums, "sums", "prod")["numbers"].tasks == 5
 
 
+def test_classes_of_java_become_those_of_this_library() -> None:
+    class InJava(Topology):
+        numbers = JavaSpout.spec(full_class_name="a.Numbers", args_list=["x", 1, True], outputs=["n"])
+        other = JavaBolt.spec(
+            full_class_name="a.B",
+            args_list=[],
+            inputs=[numbers],
+            outputs=["n", SparseStream(fields=["odd"], name="odd")],
+        )
+        total = Sum.spec(inputs=[other])
+
+    topology = own_topology(InJava, "in-java")
+    made = [topology[name].component for name in ("numbers", "other")]
+    assert [(each.java_class, each.args) for each in made] == [("a.Numbers", ["x", 1, True]), ("a.B", [])]
+    assert [type(each) for each in made[0].args] == [str, JavaLong, bool]  # streamparse sends longs
+    assert topology["other"].streams["odd"].fields == ("odd",)
+
+    with pytest.raises(TopologyError, match="--stand-in"):
+        LocalCluster("inprocess").submit(topology)
+
+
 def test_what_only_java_can_run_is_refused() -> None:
     class InJava(Topology):
         numbers = Numbers.spec()
-        total = JavaBolt.spec(full_class_name="a.B", args_list=[1], inputs=[numbers], outputs=["sum"])
+        total = JavaBolt.spec(serialized_java=b"a", inputs=[numbers], outputs=["sum"])
 
     class ByJava(Topology):
         numbers = Numbers.spec()
         total = Sum.spec(inputs={numbers: Grouping.custom_object("a.B", [1])})
 
-    with pytest.raises(TopologyError, match="'total' is a component in Java"):
+    with pytest.raises(TopologyError, match="'total' is a serialized Java object"):
         own_topology(InJava, "in-java")
     with pytest.raises(TopologyError, match="'total' subscribes by a grouping in Java"):
         own_topology(ByJava, "by-java")

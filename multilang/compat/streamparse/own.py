@@ -9,10 +9,20 @@ import sys
 from multilang.compat.project import ENVIRONMENT, Project, project_of
 from multilang.compat.pystorm.running import adapted
 from multilang.compat.streamparse.dsl.component import ShellComponentSpec
-from multilang.compat.streamparse.dsl.spout import ShellSpoutSpec
+from multilang.compat.streamparse.dsl.spout import JavaSpoutSpec, ShellSpoutSpec
+from multilang.compat.streamparse.dsl.util import to_python_arg_list
 from multilang.component import find
 from multilang.component.streams import Stream
-from multilang.topology import ShellBolt, ShellSpout, Topology, TopologyBuilder, TopologyError
+from multilang.topology import (
+    JavaBolt,
+    JavaLong,
+    JavaSpout,
+    ShellBolt,
+    ShellSpout,
+    Topology,
+    TopologyBuilder,
+    TopologyError,
+)
 from multilang.topology.groupings import Grouping
 from multilang.topology.home import Home
 
@@ -35,7 +45,7 @@ def own_topology(declared: Any, name: str | None = None, environment: str | None
             only one of the project.
 
     Raises:
-        TopologyError: It has components in Java, or lacks the environment; or it can't run.
+        TopologyError: It has serialized Java objects or groupings in Java, or lacks the environment; or it can't run.
     """
     project = None if find.is_finding else _project(declared)
     given: dict[str, Any] = {}
@@ -73,10 +83,15 @@ def _project(declared: Any) -> Project | None:
 
 def _component(spec: Any, default: Stream | None, streams: dict[str, Stream]) -> Any:
     if not isinstance(spec, ShellComponentSpec):
-        raise TopologyError(
-            f"{spec.name!r} is a component in Java, which only Storm's workers can run; submit the topology with streamparse, or "
-            "write the component in Python"
-        )
+        java = spec.component_object.java_object
+        if java is None:
+            raise TopologyError(
+                f"{spec.name!r} is a serialized Java object, which can't be checked or packed here; name its class with "
+                "full_class_name and args_list instead"
+            )
+        args = [JavaLong(arg) if type(arg) is int else arg for arg in to_python_arg_list(java.args_list)]
+        in_java = JavaSpout if isinstance(spec, JavaSpoutSpec) else JavaBolt
+        return in_java(java.full_class_name, args, default, streams)  # type: ignore[arg-type]  # a Stream is one, too
     shell = spec.component_object.shell
     assert shell is not None
     if shell.execution_command == RUN:
