@@ -406,7 +406,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
     declared = {
         target.id
         for each in node.body
-        if isinstance(each, ast.Assign)
+        if isinstance(each, ast.Assign) and not (isinstance(each.value, ast.List | ast.Tuple) and not each.value.elts)
         for target in each.targets
         if isinstance(target, ast.Name)
     }

@@ -35,6 +35,7 @@ OLD = {
         "        open('/Users/somebody/data.csv')\n"
     ),
     "src/spouts/printing.py": "print 'a line'\n",
+    "src/bolts/empty.py": "from streamparse import Bolt\nclass Empty(Bolt):\n    outputs = []\n    def process(self, tup):\n        self.emit([1])\n",
     "topologies/words.clj": "(ns words)\n",
     "topologies/java.py": (
         "from streamparse import Grouping, JavaSpout, Topology\n"
@@ -67,6 +68,7 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
         ("src/bolts/old.py", 1, "Python 3 has no module Queue", True),
         ("src/bolts/old.py", 2, "Python 3 looks for 'helpers' from the top, not beside this file", True),
         ("src/bolts/old.py", 4, "Old emits, and declares no outputs", False),
+        ("src/bolts/empty.py", 2, "Empty emits, and declares no outputs", False),
         ("src/bolts/old.py", 6, "Python 3's dicts have no iteritems", True),
         ("src/bolts/old.py", 7, "Python 3 has no unicode", True),
         ("src/bolts/old.py", 8, "Old defines _run, a part of a loop that does not run here", True),
@@ -102,7 +104,7 @@ def test_the_status_says_that_something_stops_it(old: Path) -> None:
     assert (
         f"{old}/topologies/words.clj: a topology in Clojure; declare it as a class of streamparse's DSL" in done.stdout
     )
-    assert "9 to mend, 5 to know" in done.stderr
+    assert "9 to mend, 6 to know" in done.stderr
 
 
 def test_python_2_is_rewritten(old: Path) -> None:
