@@ -165,6 +165,7 @@ def _run(
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
         from spark_bridge.job.declared import as_declared
+        from spark_bridge.job.sinks import check_sink
         from spark_bridge.job.sources import check_sources
         from spark_bridge.job.watch import SPARK_ERRORS, readable
         from spark_bridge.session import SessionError, session
@@ -181,6 +182,8 @@ def _run(
             from spark_bridge.stream import stream_topology
 
             with session(master, loaded.name, spark_conf) as spark:
+                if output is not None:
+                    check_sink(spark, form)
                 return run_stream(
                     lambda tell: stream_topology(
                         loaded,
@@ -200,28 +203,30 @@ def _run(
                     as_json=as_json,
                     quiet=quiet,
                 )
-        with (
-            session(master, loaded.name, spark_conf) as spark,
-            SparkLine(loaded.name, quiet) as shown,
-            shown_on_page(page, lambda: shown.last, shown.message),
-            run_topology(
-                loaded,
-                {name: source_of(spark, file) for name, file in sources.items()},
-                spark,
-                conf=conf,
-                outputs=kept or None,
-                max_replays=max_replays,
-                limits=bounds,
-                seed=seed,
-                progress=shown.update,
-                state=state,
-            ) as result,
-        ):
+        with session(master, loaded.name, spark_conf) as spark:
             if output is not None:
-                shown.say(f"writing {output}")
-                write(result, output, form)
-            shown.end()
-            return show_result(result, as_json)
+                check_sink(spark, form)  # before the topology runs, which may take hours
+            with (
+                SparkLine(loaded.name, quiet) as shown,
+                shown_on_page(page, lambda: shown.last, shown.message),
+                run_topology(
+                    loaded,
+                    {name: source_of(spark, file) for name, file in sources.items()},
+                    spark,
+                    conf=conf,
+                    outputs=kept or None,
+                    max_replays=max_replays,
+                    limits=bounds,
+                    seed=seed,
+                    progress=shown.update,
+                    state=state,
+                ) as result,
+            ):
+                if output is not None:
+                    shown.say(f"writing {output}")
+                    write(result, output, form)
+                shown.end()
+                return show_result(result, as_json)
     except SessionError as error:
         raise SparkFault(str(error), exits.UNAVAILABLE) from error
     except ComponentStartError as error:

@@ -10,14 +10,14 @@ from multilang.cli.spark_fault import SparkFault
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
 
     from multilang.topology import Topology
     from spark_bridge.job import JobResult
 
-FORMATS = ("json", "parquet", "csv")
+FORMATS = ("json", "parquet", "orc", "csv", "delta", "iceberg")  # those of spark_bridge.job.sinks
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 _COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
 _MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -164,22 +164,7 @@ def write(result: JobResult, output: Path, form: str) -> None:
         if folder.exists():
             shutil.rmtree(folder)
         place = f"file://{folder.resolve()}"
-        write_stream(result, component, stream, place, form)
-
-
-def write_stream(result: JobResult, component: str, stream: str, place: str, form: str) -> None:
-    """Write one output stream to a URL that does not exist yet."""
-    if form == "json":
-        fields = result.topology.components[component].streams[stream].fields
-        result.rdd(component, stream).map(_line(fields)).saveAsTextFile(place)
-    else:
-        writer = result.dataframe(component, stream).write
-        (writer.option("header", True) if form == "csv" else writer).format(form).save(place)
-
-
-def _line(fields: Sequence[str]) -> Callable[[list[Any]], str]:
-    """Return a function that makes a JSON object of a tuple."""
-    return lambda row: dumps(dict(zip(fields, row, strict=True)))
+        result.write(component, place, format=form, stream=stream)
 
 
 def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
@@ -192,7 +177,7 @@ def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
             folder = output / (component if stream == "default" else f"{component}-{stream}") / f"batch={batch:06}"
             if folder.exists():
                 shutil.rmtree(folder)
-            write_stream(result, component, stream, f"file://{folder.resolve()}", form)
+            result.write(component, f"file://{folder.resolve()}", format=form, stream=stream)
 
     return write
 

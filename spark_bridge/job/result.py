@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from multilang.protocol.codec import dumps
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
 from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.sinks import check_sink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -185,6 +187,41 @@ class JobResult:
         # What was not converted has the types that were seen.
         return self._spark.createDataFrame(rows, schema, verifySchema=False)
 
+    def write(
+        self,
+        component: str,
+        place: str,
+        *,
+        format: str = "parquet",
+        mode: str = "error",
+        stream: str = "default",
+        schema: StructType | str | None = None,
+    ) -> None:
+        """Write the tuples that were emitted on a kept stream. For everything else: ``dataframe(...).write``.
+
+        Args:
+            component: The component's id.
+            place: The folder, or its URL; for Delta and Iceberg also what their ``save`` takes.
+            format: "parquet", "orc", "csv" (with a header), "delta", "iceberg", or "json": a JSON object a line, with
+                the values as they were emitted, or as the columns of ``schema`` have them.
+            mode: Spark's: "error" if there is something already, "append", "overwrite", "ignore".
+            stream: The stream's name.
+            schema: The columns' types, as in ``dataframe``.
+
+        Raises:
+            SparkJobError: As ``dataframe`` does.
+            NotOnSparkError: The format or mode is unknown, or the session lacks the format's package.
+        """
+        check_sink(self._spark, format, mode)
+        if format == "json" and schema is None:
+            self._key(component, stream)
+            line = _Line(self.topology.components[component].streams[stream].fields)
+            lines: Any = self.rdd(component, stream).map(line)
+            self._spark.createDataFrame(lines, "value string", verifySchema=False).write.mode(mode).text(place)
+            return
+        writer = self.dataframe(component, stream, schema).write.format(format).mode(mode)
+        (writer.option("header", True) if format == "csv" else writer).save(place)
+
     def unpersist(self) -> None:
         """Free the disk space of the outputs. Neither they nor what was made of them can be read afterwards."""
         self._given_back = True
@@ -241,6 +278,16 @@ class JobResult:
 
     def __repr__(self) -> str:
         return f"<JobResult of {self.topology.name!r}: {self.acked} acked, {self.lost} lost, {self.rounds} rounds>"
+
+
+class _Line:
+    """Makes a JSON object of a tuple, as a row of one column."""
+
+    def __init__(self, fields: Sequence[str]) -> None:
+        self._fields = fields
+
+    def __call__(self, row: Sequence[Any]) -> tuple[str]:
+        return (dumps(dict(zip(self._fields, row, strict=True))),)
 
 
 # What a column is whose values have these types, and whether they have to be converted.
