@@ -20,6 +20,7 @@ from multilang.state.checked import (
 from multilang.state.declared import Declared
 from multilang.state.errors import StateError
 from multilang.state.names import (
+    BEGUN_KEY,
     COMMITTED,
     COMMITTING,
     EVERY_KEY,
@@ -50,6 +51,11 @@ if TYPE_CHECKING:
 
 COORDINATOR = namespace(SPOUT, 0)
 FORMAT = 1
+_EXPORTED = {
+    "shape": SHAPE_KEY,
+    "runs": RUNS_KEY,
+    "begun": BEGUN_KEY,
+}  # what the header has of the checkpoint spout's state
 
 
 class StoredStates:
@@ -158,13 +164,13 @@ class StoredStates:
         """Yield a header, and then one object for each key with its value."""
         self.settle()
         names = self.namespaces()
+        coordinator = self._content(COORDINATOR)
         yield {
             "multilang-state": FORMAT,
             "topology": self.topology.name,
             "txid": self.position()[0],
             "tasks": self._tasks(),
-            "shape": self._content(COORDINATOR).get(SHAPE_KEY),
-            "runs": self._content(COORDINATOR).get(RUNS_KEY),
+            **{name: coordinator.get(key) for name, key in _EXPORTED.items()},
         }
         for name in names:
             for key, value in self._content(name).items():
@@ -213,10 +219,7 @@ class StoredStates:
             contents.setdefault(name, {})[key] = value
             count += 1
         contents[COORDINATOR] = {TASKS_KEY: tasks}
-        if header.get("shape"):
-            contents[COORDINATOR][SHAPE_KEY] = header["shape"]
-        if header.get("runs"):
-            contents[COORDINATOR][RUNS_KEY] = header["runs"]
+        contents[COORDINATOR].update({key: header[name] for name, key in _EXPORTED.items() if header.get(name)})
         if txid is not None:
             contents[COORDINATOR][STATE_KEY] = [txid, COMMITTED]
         self.provider.replace(contents)

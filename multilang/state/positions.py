@@ -259,7 +259,19 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
             source.remove()
         finally:
             source.close()
+    if mine and new is None and not kept_positions(conf):
+        _remove_note(conf)
     return len(mine)
+
+
+def _remove_note(conf: Mapping[str, Any]) -> None:
+    """Remove the note of a state's transactions: there is no position left that belongs to it."""
+    store = open_positions(conf, _NOTES)
+    try:
+        if store.claim(lambda _: None) is not None:
+            store.remove()
+    finally:
+        store.close()
 
 
 def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) -> list[str]:

@@ -7,6 +7,7 @@ not noted. When a topology starts, and has claimed both, the state must have eve
 
 A number alone would not tell a copy that went on by itself. So each run has a token, which the state keeps and the note
 names. What differs is refused; a state that has nothing at all was removed on purpose, as a rule, and begins with a warning.
+Such a state keeps the notes that it began with, since they are replaced at its first commit only, and it may die before.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from multilang.component.closing import close_all
 from multilang.protocol.codec import dumps, loads
 from multilang.state.checked import position_of
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.names import PREPARING, RUNS_KEY
+from multilang.state.names import BEGUN_KEY, PREPARING, RUNS_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
     Opener: TypeAlias = Callable[[Mapping[str, Any]], NoteStore | None]
 
-_RUNS = 50  # tokens of runs that the state keeps
+_RUNS = 50  # tokens of runs that the state keeps, besides those that are noted
 
 
 class Witness:
@@ -74,19 +75,27 @@ class Witness:
         Raises:
             StoreGoneError: The state is an older copy.
         """
+        noted = set()
         for where, store in self._stores.items():
             text = store.claim(warn)
             difference = None if text is None else difference_of(provider, state, text, where)
             if difference is not None:
                 raise StoreGoneError(difference)
-            if text is not None and _is_empty(provider, state):
+            if text is None:
+                continue
+            noted.add(loads(text)["run"])
+            if _is_empty(provider, state):
+                state.put(BEGUN_KEY, sorted({*(state.get(BEGUN_KEY) or ()), text}))
                 warn(
                     f"{provider.describe()} has nothing of this topology, and {where} has positions that belong to a state with "
                     f"transaction {loads(text)['txid']}: the topology begins with an empty state in the middle of its source. To "
                     "begin at the beginning, stop it and remove the positions, too (multilang state rm TOPOLOGY SPOUT)"
                 )
         if self._stores:
-            state.put(RUNS_KEY, [*(state.get(RUNS_KEY) or ()), self._run][-_RUNS:])
+            known = state.get(RUNS_KEY) or []
+            # A run that ended before its first commit is not noted: any number of them may follow the one that is.
+            kept = [run for run in known[:-_RUNS] if run in noted] + known[-_RUNS:]
+            state.put(RUNS_KEY, [*kept, self._run])
 
     def note(self, txid: int, report: Callable[[str], None]) -> None:
         """Note a transaction before it is committed.
@@ -100,16 +109,21 @@ class Witness:
         if txid == self._noted:
             return
         text = dumps({"run": self._run, "txid": txid})
-        try:
-            for store in self._stores.values():
+        problems = []
+        for store in self._stores.values():  # each by itself: the positions in the others go on
+            try:
                 store.save(text)
+            except (FencedError, StoreGoneError):
+                raise
+            except StateError as problem:
+                problems.append(str(problem))
+        if not problems:
             self._noted, self._told = txid, False
-        except (FencedError, StoreGoneError):
-            raise
-        except StateError as problem:
-            if not self._told:
-                self._told = True
-                report(f"transactions can't be noted beside the positions now; it is tried again with each: {problem}")
+        elif not self._told:
+            self._told = True
+            report(
+                f"transactions can't be noted beside the positions now; it is tried again with each: {'; '.join(problems)}"
+            )
 
     def accept(self, provider: StateProvider, state: KeyValueState[str, Any]) -> list[str]:
         """Let the topology go on with the state as it is, and return what was accepted, in sentences."""
@@ -138,8 +152,8 @@ def difference_of(provider: StateProvider, state: KeyValueState[str, Any], text:
         where: Their place, in the words of a message.
     """
     position = position_of(provider, state)
-    if position is None:
-        return None  # it has nothing, and is no copy
+    if position is None or text in (state.get(BEGUN_KEY) or ()):
+        return None  # it has nothing, or began with nothing in spite of this note: it is no copy
     noted = loads(text)
     txid, phase = position
     runs = state.get(RUNS_KEY)

@@ -12,7 +12,10 @@ from multilang import LocalCluster, StatefulBasicBolt, TopologyBuilder
 from multilang.local import LocalClusterError
 from multilang.protocol.codec import loads
 from multilang.state import PositionSpout
-from multilang.state.admin import StoredStates
+from multilang.state.admin import COORDINATOR, StoredStates
+from multilang.state.checked import position_of
+from multilang.state.names import COMMITTED, PREPARING, STATE_KEY
+from multilang.state.witness import Witness
 from spark_bridge import ListSource, PartitionSpout
 from spark_bridge.sources.store import SQLiteStore
 from tests.state.conftest import conf_of
@@ -195,3 +198,64 @@ def test_state_and_positions_of_one_moment_go_on(request, tmp_path):
     place.run(2 * ROWS)
     place.put_back(older)
     assert place.run(3 * ROWS) == 3 * ROWS
+
+
+def dies_in_its_first_checkpoint(place):
+    """What the checkpoint spout of a run stores that is killed in its first checkpoint."""
+    stored = StoredStates(place.topology(0), place.conf)
+    coordinator = stored.provider.new_state(COORDINATOR)
+    witness = Witness(stored.topology["$checkpointspout"].component.kept, stored.conf)
+    try:
+        coordinator.claim(stored.claim())
+        witness.check(stored.provider, coordinator, lambda _: None)
+        txid = (position_of(stored.provider, coordinator) or (-1, COMMITTED))[0]
+        coordinator.commit()
+        coordinator.put(STATE_KEY, [txid + 1, PREPARING])
+        coordinator.commit()
+        coordinator.put(STATE_KEY, [txid, COMMITTED])  # the recovery of the next one
+        coordinator.commit()
+    finally:
+        witness.close()
+        coordinator.close()
+        stored.close()
+
+
+def test_a_state_that_was_removed_goes_on_also_when_its_first_checkpoint_dies(place):
+    place.run(ROWS)
+    newest = place.take()
+    place.remove()
+    if not place.redis:
+        (place.folder / "state").mkdir()
+    for _ in range(2):
+        dies_in_its_first_checkpoint(place)
+    empty = place.take()
+    place.put_back(newest)  # it was not meant to be removed, after all
+    dies_in_its_first_checkpoint(place)
+    place.put_back(empty)
+    assert place.run(2 * ROWS) == ROWS
+    place.put_back(empty)
+    with pytest.raises(LocalClusterError, match="is an older copy"):
+        place.run(3 * ROWS)
+
+
+def test_a_topology_that_began_many_times_without_a_checkpoint_goes_on(place, monkeypatch):
+    monkeypatch.setattr("multilang.state.witness._RUNS", 2)
+    assert place.run(ROWS) == ROWS
+    for _ in range(4):
+        dies_in_its_first_checkpoint(place)
+    assert place.run(2 * ROWS) == 2 * ROWS
+
+
+def test_state_and_positions_that_were_removed_begin_at_the_beginning_without_a_warning(
+    state, request, tmp_path, caplog
+):
+    place = Place(state, "sqlite", request, tmp_path)
+    place.run(ROWS)
+    place.remove()
+    if not place.redis:
+        (place.folder / "state").mkdir()
+    stored = StoredStates(place.topology(0), place.conf)
+    assert stored.remove("numbers") == 1
+    stored.close()
+    assert place.run(ROWS) == ROWS
+    assert "in the middle of its source" not in caplog.text
