@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import dumps
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
-from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.sinks import check_sink
 
 if TYPE_CHECKING:
@@ -167,7 +167,10 @@ class JobResult:
         declared = self.topology.components[component].streams[stream]
         fields = declared.fields
         if isinstance(schema, str):
-            schema = cast("StructType", types.StructType.fromDDL(schema))
+            parsed = types.DataType.fromDDL(schema)
+            if not isinstance(parsed, types.StructType):
+                raise NotOnSparkError(f"schema={schema!r} names no columns; write {f'{fields[0]} {schema}'!r}")
+            schema = parsed
         if schema is None and declared.types is not None:
             schema = declared_schema(fields, declared.types)
         converted = schema is not None

@@ -221,6 +221,8 @@ def test_an_output_has_the_types_that_its_stream_declares(spark: SparkSession, t
             result.dataframe("b0", schema="value bigint").collect()
         with pytest.raises(NotOnSparkError, match="column 'value' is a interval day"):
             result.dataframe("b0", schema="value interval day")
+        with pytest.raises(NotOnSparkError, match="schema='bigint' names no columns; write 'value bigint'"):
+            result.dataframe("b0", schema="bigint")
         with pytest.raises(NotOnSparkError, match="'b0' emits the fields value, and the schema has a, b"):
             result.dataframe("b0", schema="a int, b int")
 
