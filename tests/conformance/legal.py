@@ -282,6 +282,15 @@ class ComplainsAtItsEndSpout(plain.Spout):
             raise
 
 
+class EndsBehindAnExceptionSpout(plain.Spout):
+    """Reports what user code raised, sends the sync, and ends, as pystorm does."""
+
+    def do_throw(self, text):
+        self.send({"command": "error", "msg": text})
+        self.send({"command": "sync"})
+        sys.exit(1)
+
+
 class LateOnceBolt(plain.Bolt):
     """Takes more than a second for each answer, which is within its limit."""
 

@@ -34,6 +34,7 @@ def command(name: str) -> list[str]:
         ("NullsSpout", "spout", ("spout/emit",)),
         ("KnowsWhatItEmittedSpout", "spout", ("spout", "common/json", "common/error")),
         ("LogsAllItSaysSpout", "spout", ("spout/sync", "common/log", "common/error")),
+        ("EndsBehindAnExceptionSpout", "spout", ("spout/commands/15", "common/error/6")),
         pytest.param("SignsOfLifeBolt", "bolt", ("bolt/tick/2", "bolt/heartbeat/11"), marks=soak_only),
         ("ItsFileComesLaterBolt", "bolt", ("common/pid/1", "common/pid/4", "common/pid/6", "common/pid/7")),
         pytest.param("InASessionOfItsOwnBolt", "bolt", ("common/pid",), marks=linux),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from multilang.conformance import all_cases
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,3 +64,15 @@ def test_a_library_of_every_registry_has_its_component(results: ModuleType) -> N
     source = (ROOT / "examples" / "conformance" / "results.py").read_text("utf-8")
     assert {name for name in peers if name not in source} == set()
     assert len(results.IMPLEMENTATIONS) >= 10
+
+
+@pytest.mark.parametrize("kind", ["bolt", "spout"])
+def test_the_page_was_made_with_all_cases_that_there_are(results: ModuleType, kind: str) -> None:
+    cases = all_cases()
+    levels = Counter(case.level for case in cases)
+    text = results.PAGE.read_text("utf-8")
+    run_again = "run scripts/conformance-matrix again: docs/conformance-results.md was made with other cases"
+    assert f"({levels['MUST']} MUST and {levels['SHOULD']} SHOULD cases; " in text, run_again
+    rows = re.findall(rf"^\| (.+?) \| .+ \| {kind} \| \d+ of (\d+) \| \d+ of (\d+) \| \d+ \| (\d+) \|$", text, re.M)
+    asked = {name: sum(map(int, numbers)) for name, *numbers in rows}
+    assert asked == dict.fromkeys(results.IMPLEMENTATIONS, len(all_cases(kind))), run_again

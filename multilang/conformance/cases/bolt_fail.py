@@ -87,8 +87,9 @@ def _(t: Talk) -> None:
     behind = t.steps()
     try:
         t.finished(behind)
+        t.settle()
     except CaseFailed:
         if not t.child.output_ended:
             raise
-        t.monitor.leaving = True
+    t.monitor.leaving = True
     t.check(t.monitor.finished.get(id) != "ack", "the tuple was acked", "a fail, or the end of the process", "an ack")

@@ -192,10 +192,11 @@ def _(t: Talk) -> None:
     t.command("activate")
     try:
         t.next()
+        t.settle()  # it may send its sync, and end then
     except CaseFailed:
         if not t.child.output_ended:
             raise
-        t.monitor.leaving = True
+    t.monitor.leaving = True
 
 
 @section.must(
