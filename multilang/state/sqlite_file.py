@@ -127,6 +127,8 @@ class SqliteFile:
         fix = ""
         if "unable to open" in text or "readonly" in text:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
+        elif "is full" in text:
+            fix = "; what was committed is kept: make room on its disk, and start the topology again if it has ended"
         elif "locked" in text:
             fix = (
                 f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: let it go on, or end it "

@@ -13,7 +13,7 @@ import pytest
 
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
-from multilang.state.sqlite import SqliteStore
+from multilang.state.sqlite import FILE, SqliteStore
 from tests.state.conftest import opened
 from tests.state.topologies import topology
 
@@ -256,3 +256,11 @@ def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(path, monk
     assert state.get("small") == "x" * 90_000
     state.close()
     found.close()
+
+
+def test_a_full_disk_is_told_with_what_to_do(path):
+    connection = FILE.open(path)
+    connection.execute("PRAGMA max_page_count = 1")  # SQLite's error is that of a full disk
+    with pytest.raises(StateError, match="disk is full; what was committed is kept: make room"), connection.writing():
+        connection.execute("CREATE TABLE more AS SELECT hex(randomblob(1000000))")
+    connection.close()
