@@ -134,10 +134,9 @@ class CheckpointSpout(Spout):
         tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
         now = Shape(self.alignment, self.parts, tasks)
         tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()), self._told)
-        if self._provider.durable:
-            self._witness.close()  # of an earlier try
-            self._witness = Witness(self.kept, self.conf)
-            self._witness.check(self._provider, self._state, self._told)
+        self._witness.close()  # of an earlier try
+        self._witness = Witness(self.kept, self.conf)
+        self._witness.check(self._provider, self._state, self._told)
         self._state.commit()
         check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)

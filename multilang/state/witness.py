@@ -8,6 +8,9 @@ not noted. When a topology starts, and has claimed both, the state must have eve
 A number alone would not tell a copy that went on by itself. So each run has a token, which the state keeps and the note
 names. What differs is refused; a state that has nothing at all was removed on purpose, as a rule, and begins with a warning.
 Such a state keeps the notes that it began with, since they are replaced at its first commit only, and it may die before.
+
+A state in memory has nothing to be compared, and is noted all the same: positions that went on beside it are not those of the
+stored state that a topology had before.
 """
 
 from __future__ import annotations
@@ -58,6 +61,7 @@ class Witness:
         self._stores: dict[str, NoteStore] = {}
         self._run = os.urandom(8).hex()
         self._noted: int | None = None
+        self._in_memory = False
         self._told = False
         for opener, own in kept:
             store = opener({**conf, **own})
@@ -75,9 +79,12 @@ class Witness:
         Raises:
             StoreGoneError: The state is an older copy.
         """
+        self._in_memory = not provider.durable
         noted = set()
         for where, store in self._stores.items():
             text = store.claim(warn)
+            if self._in_memory:
+                continue
             difference = None if text is None else difference_of(provider, state, text, where)
             if difference is not None:
                 raise StoreGoneError(difference)
@@ -91,7 +98,7 @@ class Witness:
                     f"transaction {loads(text)['txid']}: the topology begins with an empty state in the middle of its source. To "
                     "begin at the beginning, stop it and remove the positions, too (multilang state rm TOPOLOGY SPOUT)"
                 )
-        if self._stores:
+        if self._stores and not self._in_memory:
             known = state.get(RUNS_KEY) or []
             # A run that ended before its first commit is not noted: any number of them may follow the one that is.
             kept = [run for run in known[:-_RUNS] if run in noted] + known[-_RUNS:]
@@ -108,7 +115,7 @@ class Witness:
         """
         if txid == self._noted:
             return
-        text = dumps({"run": self._run, "txid": txid})
+        text = dumps({"run": self._run, "txid": txid, **({"memory": True} if self._in_memory else {})})
         problems = []
         for store in self._stores.values():  # each by itself: the positions in the others go on
             try:
@@ -158,6 +165,13 @@ def difference_of(provider: StateProvider, state: KeyValueState[str, Any], text:
     txid, phase = position
     runs = state.get(RUNS_KEY)
     is_behind = txid < noted["txid"] or (txid == noted["txid"] and phase == PREPARING)
+    if noted.get("memory"):
+        return (
+            f"the state in {provider.describe()} is not the one to which the positions in {where} belong: they went on beside a "
+            "state in memory, which is gone, so that what came since would be missing. To go on without it: multilang state "
+            "accept TOPOLOGY; to begin at the beginning: remove the state, and then multilang state rm TOPOLOGY SPOUT for each "
+            "source"
+        )
     if not is_behind and (not runs or noted["run"] in runs):
         return None
     what = (

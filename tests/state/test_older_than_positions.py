@@ -259,3 +259,17 @@ def test_state_and_positions_that_were_removed_begin_at_the_beginning_without_a_
     stored.close()
     assert place.run(ROWS) == ROWS
     assert "in the middle of its source" not in caplog.text
+
+
+def test_positions_that_went_on_beside_a_state_in_memory_are_not_those_of_the_stored_one(state, request, tmp_path):
+    place = Place(state, "sqlite", request, tmp_path)
+    assert place.run(ROWS) == ROWS
+    in_memory = {**place.conf, "topology.state.provider": "memory", "topology.state.provider.config": "{}"}
+    for rows in (2 * ROWS, 3 * ROWS):  # its own positions do not stop it
+        with LocalCluster("inprocess", conf=in_memory) as cluster:
+            cluster.submit(place.topology(rows)).wait(timeout=60)
+    with pytest.raises(LocalClusterError, match="they went on beside a state in memory, which is gone"):
+        place.run(4 * ROWS)
+    assert place.count() == ROWS
+    assert len(place.accept()) == 1
+    assert place.run(4 * ROWS) == 2 * ROWS
