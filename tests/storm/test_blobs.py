@@ -37,7 +37,7 @@ def test_a_file_is_put_listed_read_updated_and_deleted(storm: Cluster, tmp_path:
 
 
 def test_what_cannot_be_is_refused_and_leaves_nothing(nimbus: Nimbus, tmp_path: Path) -> None:
-    before = list_blobs(nimbus)
+    before = set(list_blobs(nimbus))
     with pytest.raises(NimbusError, match="'a/b' is not a key"):
         put_blob(nimbus, "a/b", tmp_path)
     with pytest.raises(NimbusError, match="can't be read: Is a directory"):
@@ -48,5 +48,5 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(nimbus: Nimbus, tmp_path: 
         save_blob(nimbus, "nothing", tmp_path / "file")
     with pytest.raises(RefusedError, match="there is no blob 'nothing'"):
         delete_blob(nimbus, "nothing")
-    assert list_blobs(nimbus) == before
+    assert not set(list_blobs(nimbus)) - before  # Nimbus may just remove those of a topology that was killed
     assert list(tmp_path.iterdir()) == []
