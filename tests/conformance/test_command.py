@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +49,7 @@ def test_without_a_kind_it_finds_out_and_a_correct_program_passes() -> None:
     ran = conformance("--case", "bolt/ack", "--timeout", 60, "--", sys.executable, PLAIN, "bolt")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "a bolt, which keeps the conformance contract" in ran.stdout
-    assert "9 passed, 0 failed, 0 warnings" in ran.stdout
+    assert re.search(r"^[1-9]\d* passed, 0 failed, 0 warnings, 0 blocked, 0 skipped", ran.stdout, re.MULTILINE)
     ran = conformance("--case", "spout/sync", "--timeout", 60, "--", sys.executable, PLAIN, "spout")
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "a spout, which keeps" in ran.stdout
