@@ -51,7 +51,7 @@ def test_components_have_two_words_streams_parallelism_and_conf() -> None:
     builder = TopologyBuilder()
     builder.set_spout("words", Words, parallelism=2, conf={"topology.max.spout.pending": 7})
     builder.set_bolt("take", Take, parallelism=2, tasks=5).shuffle_grouping("words")
-    made = struct(builder.build("it"))
+    made = struct(builder.build("it", {"multilang.exchange": "tuple"}))
     spout, bolt = made.spouts["words"], made.bolts["take"]
     shell = spout.spout_object.shell
     assert (shell.execution_command, shell.script) == ("python3", "run_topology.py")
@@ -78,7 +78,7 @@ def test_every_grouping_has_its_struct() -> None:
     }
     for name, subscribe in wanted.items():
         subscribe(builder.set_bolt(name, Take))
-    made = struct(builder.build("it"))
+    made = struct(builder.build("it", {"multilang.exchange": "tuple"}))
 
     def said(bolt: str) -> dict[str, Any]:
         ((source, grouping),) = made.bolts[bolt].common.inputs.items()
