@@ -9,6 +9,7 @@ On Storm and the embedded cluster; it has no end, so not in a Spark job.
 from __future__ import annotations
 
 import os
+import re
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
@@ -29,9 +30,11 @@ _LINES = 64  # that one next_tuple emits at most
 class TailSpout(PositionSpout):
     """A spout of the lines that are appended to a file; see the module. The first task reads, others rest.
 
-    A line is emitted when its end is there. A file that was renamed or removed is read to its end, then the new one under
-    the name from its beginning. A file that is shorter than what was read of it was truncated, and is read from its
-    beginning.
+    A line is emitted when its end is there. A file that was renamed or removed is read until there is something in the new
+    one under its name, which is read from its beginning; if it was rotated more than once since, those between come first.
+    They are known by a number or date in their names (``app.log.1``, ``app.log-20260131``, ``app-2026-01-31.log``), and their
+    order by when they were written last. A file whose last bytes are not those that were read was truncated, and is read from
+    its beginning.
 
     Args:
         path: The file; it need not be there yet.
@@ -88,6 +91,8 @@ class TailSpout(PositionSpout):
             return
         if self._file is None and not self._begin():
             return
+        if self._is_another():
+            self._begin_again()
         for _ in range(_LINES):
             line = self._line()
             if line is None:
@@ -130,16 +135,40 @@ class TailSpout(PositionSpout):
         if self.clock() < self._look_at:
             return False
         self._look_at = self.clock() + _LOOK_SECS
+        from_end = self.from_end and not self._begun
+        self._begun = True
+        if not self._open(self.path):
+            self._idle = True
+            return False
+        if from_end:
+            assert self._file is not None
+            self._at = self._file.seek(0, 2)
+            self._file.seek(max(0, self._at - _KNOWN_BY))
+            self._last = self._file.read(min(self._at, _KNOWN_BY))
+        return True
+
+    def _open(self, path: str) -> bool:
+        """Open a file at its beginning; return whether it is there."""
         try:
-            self._file = open(self.path, "rb")  # noqa: SIM115 - it is closed in close
+            self._file = open(path, "rb")  # noqa: SIM115 - it is closed in close
         except FileNotFoundError:
-            self._idle = self._begun = True
             return False
         self._at, self._partial, self._last = 0, b"", b""
-        if self.from_end and not self._begun:
-            self._at = self._file.seek(0, 2)
-        self._begun = True
         return True
+
+    def _is_another(self) -> bool:
+        """Return whether the bytes before the place are others than those that were read."""
+        assert self._file is not None
+        known = self._last + self._partial
+        place = self._at + len(self._partial) - len(known)
+        return os.pread(self._file.fileno(), len(known), place) != known
+
+    def _begin_again(self) -> None:
+        assert self._file is not None
+        size = os.fstat(self._file.fileno()).st_size
+        self.log(f"{self.path} was truncated to {size} bytes, and is read from its beginning", "warn")
+        self._file.seek(0)
+        self._at, self._partial, self._last = 0, b"", b""
 
     def _line(self) -> bytes | None:
         assert self._file is not None
@@ -155,23 +184,15 @@ class TailSpout(PositionSpout):
         return line
 
     def _at_end(self) -> None:
-        """See whether the file was replaced or truncated."""
+        """See whether the file was replaced."""
         self._idle = True
         if self.clock() < self._look_at:
             return
         self._look_at = self.clock() + _LOOK_SECS
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
-        if mine.st_size < self._at + len(self._partial):
-            self.log(f"{self.path} was truncated to {mine.st_size} bytes, and is read from its beginning", "warn")
-            self._file.seek(0)
-            self._at, self._partial, self._last = 0, b"", b""
-            return
-        try:
-            named = os.stat(self.path)
-        except FileNotFoundError:
-            return  # it was renamed, and the new one is not there yet
-        if (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino):
+        following = self._following(mine)
+        if following is None:
             return
         rest = self._line()  # what came before it was renamed
         while rest is not None or self._partial:
@@ -180,7 +201,31 @@ class TailSpout(PositionSpout):
             rest = self._line()
         self._idle = False
         self.close()
+        self._open(following)
         self._look_at = 0.0
+
+    def _following(self, mine: os.stat_result) -> str | None:
+        """Return what is to be read behind this file: one that was rotated later, or else the new one under the name.
+
+        None: it is not rotated, or nothing was written to another one yet. A program that is told of a rotation behind it
+        writes to the old file until then.
+        """
+        named = _found(self.path)
+        if named is not None and os.path.samestat(named, mine):
+            return None
+        name, end = os.path.splitext(os.path.basename(self.path))
+        rotated = re.compile(
+            rf"{re.escape(name + end)}[-._][-\d_.:T]*\d|{re.escape(name)}[-._]\d{{4}}-?\d\d-?\d\d[-\d_.:T]*{re.escape(end)}"
+        )
+        candidates = [path for path in self._candidates() if rotated.fullmatch(os.path.basename(path))]
+        later = [
+            (found.st_mtime_ns, path)
+            for path in candidates
+            if (found := _found(path)) is not None and found.st_mtime_ns > mine.st_mtime_ns
+        ]
+        if later:
+            return min(later)[1]
+        return self.path if named is not None and named.st_size else None
 
     def _candidates(self) -> list[str]:
         """Return the file, and those in its folder whose names begin with its own: what rotation makes of it."""
@@ -208,3 +253,10 @@ class TailSpout(PositionSpout):
                 return True
         file.close()
         return False
+
+
+def _found(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
