@@ -12,7 +12,8 @@ table is right when all are acked. Tuples are acked after the commit. On every e
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
+from time import monotonic
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 REQUIRES = {"sqlalchemy": "sqlalchemy>=2"}
 _QUIET_SECS = 10.0  # before the same error is reported again
 _ROWS = 64  # that one next_tuple emits at most
+_REFUSAL_SECS = 1.0  # in which a row is refused; a database that is locked or away takes longer
 
 
 class _Database:
@@ -174,16 +176,21 @@ class SqlSpout(PositionSpout):
         database = self._database
         columns = database.table.c
         key = columns[self.key]
-        query = database.sa.select(key, *(columns[each] for each in self.output_fields or ()))
+        sa = database.sa
+        new = sa.literal(1) if self._last is None else sa.case((key > self._last, 1), else_=0)
+        query = sa.select(key, new, *(columns[each] for each in self.output_fields or ()))
         if self._last is not None:
-            query = query.where(key > self._last)
+            # With the last one again: there may be another row of its key by now.
+            query = query.where(key >= self._last)
         if self._share > 1:
             # An SQL remainder has the sign of its number.
             query = query.where((key % self._share + self._share) % self._share == self._index)
         try:
             with database.engine.connect() as connection:
-                # One more than is taken, which may have the same key as the last.
-                found = connection.execute(query.order_by(key).limit(self.take + 1)).fetchall()
+                # The last one and another of its key; and one more than is taken, which may have the same key as the last of these.
+                found = connection.execute(query.order_by(key).limit(self.take + 3)).fetchall()
+                if key.nullable and not key.primary_key and not any(row[1] for row in found):
+                    found += connection.execute(sa.select(key, sa.literal(1)).where(key.is_(None)).limit(1)).fetchall()
         except database.errors.SQLAlchemyError as problem:
             self._poll_at = self.clock() + self.poll_secs
             if self.clock() >= self._quiet_until:
@@ -196,27 +203,26 @@ class SqlSpout(PositionSpout):
                 f"the key {self.key!r} of {database.where} is {wrong!r} ({type(wrong).__name__}) in a row; name a column of whole "
                 "numbers or text that is never NULL"
             )
-        self._check_unique([row[0] for row in found])
+        read = [row[0] for row in found if not row[1]]
+        found = [row for row in found if row[1]]
+        # A task that goes on behind a key that is there twice would leave the second row out.
+        twice = read[1:] or [key for key, following in pairwise(row[0] for row in found) if key == following]
+        if twice:
+            raise ConnectorError(
+                f"{database.where} has several rows whose {self.key!r} is {twice[0]!r}, so that some could be left out: name a "
+                "column whose values are unique"
+            )
         del found[self.take :]
         self._idle = not found
         if not found:
             self._poll_at = self.clock() + self.poll_secs
-        self._rows = iter([[plain(value) for value in row] for row in found])
-
-    def _check_unique(self, keys: list[int | str]) -> None:
-        """Raise ConnectorError if a key is there twice: a task that goes on behind it would leave the second row out."""
-        twice = next((key for key, following in pairwise(keys) if key == following), None)
-        if twice is not None:
-            raise ConnectorError(
-                f"{self._database.where} has several rows whose {self.key!r} is {twice!r}, so that some could be left out: name a "
-                "column whose values are unique"
-            )
+        self._rows = iter([[row[0], *map(plain, row[2:])] for row in found])
 
 
 class SqlSink(LingeringBolt):
     """A bolt that writes each tuple as a row of a table, many in one transaction; see the module.
 
-    If a row is refused, such as by a constraint, only its tuple fails.
+    If a row is refused, such as by a constraint, only its tuple fails; if the database is away or locked, all do.
 
     Args:
         url: See SqlSpout.
@@ -267,14 +273,9 @@ class SqlSink(LingeringBolt):
         try:
             self._write(rows)
         except self._database.errors.SQLAlchemyError as problem:
-            if not isinstance(problem, self._alone_errors()) or len(tups) == 1:
-                raise ConnectorError(f"{self._database.where} can't be written: {_short(problem)}") from problem
-            for tup, row in zip(tups, rows, strict=True):
-                try:
-                    self._write([row])
-                except self._alone_errors() as problem:
-                    self.report_error(f"{self._database.where} refuses {row!r:.200}: {_short(problem)}")
-                    self.fail(tup)
+            if len(tups) == 1 or self._is_away(problem):
+                raise self._unwritten(problem) from problem
+            self._write_alone(tups, rows)
 
     def close(self) -> None:
         if hasattr(self, "_database"):
@@ -290,9 +291,29 @@ class SqlSink(LingeringBolt):
             )
         return database
 
-    def _alone_errors(self) -> tuple[type[Exception], ...]:
+    def _write_alone(self, tups: list[Tuple], rows: list[dict[str, Any]]) -> None:
+        """Write each row in a transaction of its own; fail those that are refused."""
+        for tup, row in zip(tups, rows, strict=True):
+            begun = monotonic()
+            try:
+                self._write([row])
+            except self._database.errors.SQLAlchemyError as problem:
+                if self._is_away(problem) or monotonic() - begun > _REFUSAL_SECS:
+                    raise self._unwritten(problem) from problem
+                self.report_error(f"{self._database.where} refuses {row!r:.200}: {_short(problem)}")
+                self.fail(tup)
+            else:
+                self.ack(tup)
+
+    def _is_away(self, problem: Any) -> bool:
+        """Return whether it is not the rows that are wrong: there is no connection."""
         errors = self._database.errors
-        return errors.IntegrityError, errors.DataError, errors.StatementError
+        if not isinstance(problem, errors.StatementError):
+            return True
+        return isinstance(problem, errors.DBAPIError) and (problem.connection_invalidated or problem.statement is None)
+
+    def _unwritten(self, problem: Exception) -> ConnectorError:
+        return ConnectorError(f"{self._database.where} can't be written: {_short(problem)}")
 
     def _row(self, tup: Tuple) -> dict[str, Any]:
         row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
@@ -302,17 +323,27 @@ class SqlSink(LingeringBolt):
                 raise ConnectorError(
                     f"{self._database.where} has no column {field!r}; it has {', '.join(map(repr, columns.keys()))}: name the fields= to write"
                 )
+        lacking = [each for each in self.key or () if each not in row]
+        if lacking:
+            raise ConnectorError(
+                f"{self._database.where} is written by its key, and a tuple of {tup.component!r} has no {lacking[0]!r}; it has "
+                f"{', '.join(map(repr, row))}"
+            )
         return row
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
+        """Write rows in one transaction, in their order. All rows of a statement have the columns of its first."""
+        with self._database.engine.begin() as connection:
+            for columns, alike in groupby(rows, list):
+                statement, some = self._statement(columns, list(alike))
+                connection.execute(statement, some)
+
+    def _statement(self, columns: list[str], rows: list[dict[str, Any]]) -> tuple[Any, list[dict[str, Any]]]:
         database = self._database
         if self.key is None:
-            statement = database.table.insert()
-        else:
-            rows = list({tuple(row[each] for each in self.key): row for row in rows}.values())  # the last one counts
-            statement = _UPSERTS[database.engine.dialect.name](database.table, self.key, list(rows[0]))
-        with database.engine.begin() as connection:
-            connection.execute(statement, rows)
+            return database.table.insert(), rows
+        last = {tuple(row[each] for each in self.key): row for row in rows}  # the last one counts
+        return _UPSERTS[database.engine.dialect.name](database.table, self.key, columns), list(last.values())
 
 
 def _on_conflict(dialect: str) -> Any:

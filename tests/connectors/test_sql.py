@@ -8,7 +8,7 @@ import pytest
 
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
-from multilang.connectors import CollectingSink, ConnectorError, FromIterable, SqlSink, SqlSpout
+from multilang.connectors import CollectingSink, ConnectorError, FromIterable, SqlSink, SqlSpout, sql
 from multilang.local import Faults
 from multilang.streams import StreamBuilder
 from multilang.testing import run_bolt, run_spout
@@ -90,6 +90,33 @@ def test_a_key_that_is_there_twice_is_refused_before_a_row_is_left_out(shop, url
     assert len(run.values) <= 1
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "message"),
+    [
+        ("('a')", "('a')", "several rows whose 'word' is 'a'"),
+        ("('a')", "(NULL)", "is None"),
+        ("('a'), ('b')", "(NULL), ('a')", "is None"),
+        ("('a'), ('B'), ('b')", "('c')", "several rows whose 'word' is '[Bb]'"),
+    ],
+)
+@pytest.mark.parametrize("take", [1, 2, 10])
+def test_a_key_that_is_not_unique_is_refused_also_later(shop, url, first, later, message, take) -> None:
+    shop.execute("CREATE TABLE words (word TEXT COLLATE NOCASE)")
+    shop.execute(f"INSERT INTO words VALUES {first}")
+    run = run_spout(SqlSpout(url, "words", "word", ["word"], take=take))
+
+    def polls():
+        for number in range(6):
+            run.advance(2.0)
+            run.next(2)
+            if number == 2:
+                shop.execute(f"INSERT INTO words VALUES {later}")
+
+    with pytest.raises(ConnectorError, match=message):
+        polls()
+    run.close()
+
+
 @pytest.mark.parametrize("seed", range(30 if SOAK else 3))
 def test_no_row_is_lost_whatever_dies(shop, url, tmp_path, seed) -> None:
     fill(shop, 0, 200)
@@ -151,6 +178,41 @@ def test_only_the_tuple_of_a_row_that_is_refused_fails(shop, url) -> None:
     assert len(run.acked) == 3
     assert "refuses {'word': 'b', 'count': 2000}: CHECK constraint failed" in run.errors[0]
     assert sorted(shop.execute("SELECT * FROM counts")) == [("a", 3), ("c", None)]
+
+
+@pytest.mark.parametrize("key", [["id"], None])
+def test_tuples_of_different_fields_are_all_written(shop, url, key) -> None:
+    """A statement takes the columns of its first row, and what other rows have besides is dropped by SQLAlchemy."""
+    shop.execute("CREATE TABLE wide (id INTEGER PRIMARY KEY, a TEXT, b TEXT)")
+    run = run_bolt(SqlSink(url, "wide", key=key))
+    run.process({"id": 1, "a": "x"}, {"id": 2, "a": "y", "b": "z"})
+    if key:
+        run.process({"id": 1, "b": "later"})
+    run.advance(1.0)
+    run.close()
+    rows = shop.execute("SELECT * FROM wide ORDER BY id").fetchall()
+    assert rows == [(1, "x", "later" if key else None), (2, "y", "z")]
+
+
+def test_a_database_that_is_locked_fails_the_tuples_at_once(shop, url, monkeypatch) -> None:
+    """Each row alone would wait as long as all together."""
+    monkeypatch.setattr(sql, "_REFUSAL_SECS", 0.05)
+    run = run_bolt(SqlSink(f"{url}?timeout=0.1", "counts", key=["word"]))
+    shop.execute("BEGIN IMMEDIATE")
+    run.process(*({"word": f"w{n}", "count": n} for n in range(9)))
+    with pytest.raises(ConnectorError, match="can't be written: database is locked"):
+        run.advance(1.0)
+    run.close()
+    assert len(run.failed) == 9
+    assert len(run.errors) == 1
+
+
+def test_a_tuple_without_the_key_is_told(shop, url) -> None:
+    run = run_bolt(SqlSink(url, "counts", key=["word"]))
+    run.process({"count": 1})
+    with pytest.raises(ConnectorError, match="a tuple of 'source' has no 'word'; it has 'count'"):
+        run.advance(1.0)
+    run.close()
 
 
 def test_without_a_key_each_tuple_is_inserted(shop, url) -> None:
