@@ -20,7 +20,7 @@ from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
 from multilang.masked import masked_text
-from multilang.protocol.codec import dumps, loads
+from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.secret import Secret
 
 TYPE_CHECKING = False
@@ -206,6 +206,9 @@ class WebhookSpout(Spout):
         except ValueError as problem:
             kind = "JSON in UTF-8" if self.json else "text in UTF-8"
             return "400 Bad Request", f"the body is no {kind}: {problem}"
+        reason = reason_against(value)
+        if reason is not None:  # then the emit would end the task
+            return "400 Bad Request", f"the body can't be a tuple's value: {reason}"
         request = _Request(value)
         try:
             if self._is_closing():

@@ -148,6 +148,16 @@ def test_what_is_no_request_of_a_webhook_is_refused(hook, settings, request_, st
     assert run.values == []
 
 
+@pytest.mark.parametrize(
+    "body", [b"NaN", b"1e400", b"[9223372036854775808]", b'{"a": "\\ud800"}', b"[" * 1000 + b"]" * 1000]
+)
+def test_a_body_that_no_tuple_can_have_is_refused_and_ends_nothing(hook, body) -> None:
+    port, run = hook(answer_secs=0.2)
+    assert post(port, body) == 400
+    run.next()
+    assert not run.pending
+
+
 def test_a_secret_opens(hook) -> None:
     port, run = hook(secret="word", json=False)
     with ThreadPoolExecutor(1) as pool:
