@@ -92,7 +92,7 @@ class AsyncProgram(Programmed, LingeringBolt):
         from threading import Thread
 
         self._loop: AbstractEventLoop = new_event_loop()
-        self._thread: Thread = Thread(target=self._loop.run_forever, name=f"calls of {self._stage}", daemon=True)
+        self._thread: Thread = Thread(target=self._run, name=f"calls of {self._stage}", daemon=True)
         self._thread.start()
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
@@ -118,6 +118,14 @@ class AsyncProgram(Programmed, LingeringBolt):
 
     # ---- inside ----
 
+    def _run(self) -> None:
+        """Run the loop until it is stopped: sys.exit() in a call ends it, and no other call would come to its end."""
+        while True:
+            try:
+                return self._loop.run_forever()
+            except (SystemExit, KeyboardInterrupt):
+                continue  # it is the call's result, too
+
     async def _called(self, element: Any) -> Any:
         from asyncio import TimeoutError as AsyncTimeout
         from asyncio import wait_for
@@ -138,9 +146,12 @@ class AsyncProgram(Programmed, LingeringBolt):
 
     def _finish(self, finished: list[tuple[Tuple, Future[Any]]]) -> None:
         """Send what came of some calls, together where nothing fails."""
+        from concurrent.futures import CancelledError
+
         good: list[tuple[Tuple, Any]] = []
         for tup, call in finished:
-            error = call.exception()
+            # A call ends as cancelled also if its function, or what it awaits, cancels itself.
+            error = CancelledError("it was cancelled") if call.cancelled() else call.exception()
             if error is None:
                 good.append((tup, call.result()))
             else:

@@ -198,16 +198,25 @@ def test_results_come_in_order_or_as_they_are_there() -> None:
     assert run(build, conf=conf)[0] == [1, 0]
 
 
-def test_a_call_that_fails_fails_its_tuple_alone() -> None:
+@pytest.mark.parametrize("timeout", [None, 600])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ValueError("five"), "ValueError: five"),
+        (SystemExit("five"), "SystemExit: five"),
+        (asyncio.CancelledError(), "CancelledError: it was cancelled"),
+    ],
+)
+def test_a_call_that_fails_fails_its_tuple_alone(error, told, timeout) -> None:
     async def picky(n):
         if n == 5:
-            raise ValueError("five")
+            raise error
         return n
 
-    values, found = run(lambda s: s.source(range(10)).map_async(picky, name="look-up"))
+    values, found = run(lambda s: s.source(range(10)).map_async(picky, timeout=timeout, name="look-up"))
     assert sorted(values) == [0, 1, 2, 3, 4, 6, 7, 8, 9]
     assert found.counters["source"].acked == 9
-    assert "stage 'look-up': ValueError: five" in str(found.errors[0])
+    assert f"stage 'look-up': {told}" in str(found.errors[0])
 
 
 def test_a_function_behind_a_call_fails_its_tuple_alone() -> None:
