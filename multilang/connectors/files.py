@@ -200,19 +200,41 @@ class FileSink(LingeringBolt):
         self._files = 0
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
-        by_fields: dict[tuple[str, ...], list[Any]] = {}
+        by_fields: dict[tuple[str, ...], list[Tuple]] = {}
         for tup in tups:
-            by_fields.setdefault(tuple(tup.fields), []).append(tup.values)
-        wanted = self.format.fields
-        for fields, rows in by_fields.items():
-            if wanted is not None and not isinstance(self.format, Lines | JsonLines) and list(fields) != list(wanted):
+            by_fields.setdefault(tuple(tup.fields), []).append(tup)
+        wanted = self.format.columns
+        for fields, alike in by_fields.items():
+            if wanted is not None and list(fields) != list(wanted):
                 raise ConnectorError(
                     f"the sink {self.context.component!r} is declared with the fields {', '.join(wanted)}, and gets tuples of "
                     f"{', '.join(fields)}"
                 )
-            data = self.format.written(rows, fields)
+            data = self._written(alike, fields)
             self._place.write(f"{self._name}-{self._files:06}{self.format.suffix}", data)
             self._files += 1
+
+    def _written(self, tups: list[Tuple], fields: Sequence[str]) -> bytes:
+        """Return a file of the tuples; fail those that no file can have."""
+        try:
+            return self.format.written([tup.values for tup in tups], fields)
+        except (ConnectorError, ValueError):
+            refused = {number: problem for number, tup in enumerate(tups) if (problem := self._refusal(tup, fields))}
+            if len(refused) in (0, len(tups)):  # each one, or none of them alone
+                raise
+        self.report_error(
+            f"{len(refused)} of {len(tups)} tuples can't be written: {next(iter(refused.values()))}; they fail"
+        )
+        for number in refused:
+            self.fail(tups[number])
+        return self.format.written([tup.values for number, tup in enumerate(tups) if number not in refused], fields)
+
+    def _refusal(self, tup: Tuple, fields: Sequence[str]) -> str | None:
+        try:
+            self.format.written([tup.values], fields)
+        except (ConnectorError, ValueError) as problem:
+            return str(problem) or type(problem).__name__
+        return None
 
 
 class _Folder:

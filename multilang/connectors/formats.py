@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from codecs import lookup_error
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
@@ -58,11 +59,13 @@ class Format(ABC):
 
     Attributes:
         fields: The fields of its rows; None: those that come to a sink.
+        columns: The fields that a sink's tuples must have, in this order; None: any.
         suffix: The end of a file's name.
         requires: The packages that it needs, see Component.requires.
     """
 
     fields: Sequence[str] | None = None
+    columns: Sequence[str] | None = None
     suffix = ""
     requires: Mapping[str, str] = {}
 
@@ -76,6 +79,23 @@ class Format(ABC):
 
 
 # ---- text ----
+
+
+def check_encoding(encoding: str, errors: str) -> None:
+    """Raise ConfigError if text in this encoding has no lines that end with the byte 10, or Python does not know it."""
+    try:
+        lookup_error(errors)
+        ends = b"\n".decode(encoding) == "\n"
+    except UnicodeDecodeError:
+        ends = False
+    except (LookupError, TypeError) as problem:
+        raise ConfigError(
+            f"encoding is {encoding!r} and errors is {errors!r}: {problem}; use such as 'utf-8' or 'latin-1', and 'strict' or 'replace'"
+        ) from None
+    if not ends:
+        raise ConfigError(
+            f"encoding is {encoding!r}, in which no line ends with the byte 10; make it UTF-8 first, as iconv -t utf-8 does"
+        )
 
 
 class _ByLine(Reader):
@@ -142,6 +162,7 @@ class _Text(Format):
     """
 
     def __init__(self, encoding: str = "utf-8", errors: str = "strict") -> None:
+        check_encoding(encoding, errors)
         self.encoding = encoding
         self.errors = errors
 
@@ -197,7 +218,7 @@ class JsonLines(_Text):
 
     def __init__(self, fields: Sequence[str] | None = None, encoding: str = "utf-8", errors: str = "strict") -> None:
         super().__init__(encoding, errors)
-        self.members = _names(fields)
+        self.members = self.columns = _names(fields)
         self.fields = self.members or ["value"]
 
     def reader(self, file: BinaryIO, path: str) -> Reader:
@@ -261,7 +282,7 @@ class Csv(_Text):
         errors: str = "strict",
     ) -> None:
         super().__init__(encoding, errors)
-        self.fields = _names(fields)
+        self.fields = self.columns = _names(fields)
         self.header = header
         self.delimiter = delimiter
 
@@ -290,9 +311,10 @@ class _CsvRows(_ByLine):
         # It asks for a line when it needs one, so that what it has read ends where the row does.
         self._rows: Iterator[list[str]] = csv.reader(iter(self.line, None), delimiter=format.delimiter, strict=True)
         names = next(self._rows, []) if format.header else list(fields)
-        missing = [name for name in fields if name not in names]
-        if missing:
-            raise ConnectorError(f"{path} has no column {missing[0]!r}; it has {', '.join(map(repr, names)) or 'none'}")
+        wrong = next((name for name in fields if names.count(name) != 1), None)
+        if wrong is not None:
+            has = f"{names.count(wrong)} columns" if wrong in names else "no column"
+            raise ConnectorError(f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}")
         self._width = len(names)
         self._places = [names.index(name) for name in fields]
 
@@ -325,7 +347,7 @@ class Parquet(Format):
     requires: Mapping[str, str] = {"pyarrow": "pyarrow>=18"}
 
     def __init__(self, fields: Sequence[str] | None = None) -> None:
-        self.fields = _names(fields)
+        self.fields = self.columns = _names(fields)
 
     def reader(self, file: BinaryIO, path: str) -> Reader:
         return _ColumnRows(file, path, list(self.fields or ()))

@@ -36,7 +36,7 @@ class FromIterable(PositionSpout):
         field: The name of the field.
 
     Raises:
-        ConfigError: It can be gone through only once.
+        ConfigError: It can be gone through only once, or has no order.
     """
 
     max_replays = 10
@@ -90,6 +90,11 @@ def _check(items: object) -> None:
         raise ConfigError(
             f"a source is a spout, its class, an iterable, or a function that returns one, not {items!r:.80}"
         ) from None
+    if isinstance(items, set | frozenset):
+        raise ConfigError(
+            f"the source {items!r:.80} is a set, whose order differs from process to process, so that tasks would leave items out; give "
+            "a list, such as sorted(...)"
+        )
     if iterator is items:
         raise ConfigError(
             f"the source {items!r:.80} can be gone through only once, and a task that is started again begins anew; give a "

@@ -13,6 +13,7 @@ import re
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
+from multilang.connectors.formats import check_encoding
 from multilang.connectors.urls import is_url, located
 from multilang.state.position_spout import PositionSpout
 
@@ -57,6 +58,7 @@ class TailSpout(PositionSpout):
         self.path = located(path)
         if is_url(self.path):
             raise ConfigError(f"{self.path} is a URL, and only files of this machine can be followed; use FileSpout")
+        check_encoding(encoding, errors)
         self.from_end = from_end
         self.encoding = encoding
         self.errors = errors

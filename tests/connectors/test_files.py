@@ -23,9 +23,10 @@ from multilang.connectors import (
     JsonLines,
     Lines,
     Parquet,
+    TailSpout,
 )
 from multilang.local import Faults
-from multilang.testing import run_spout
+from multilang.testing import run_bolt, run_spout
 from tests.soak import SOAK
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0"), max_size=20)
@@ -293,6 +294,7 @@ def test_a_row_that_can_not_be_is_named(tmp_path, name, data, format, message) -
         (lambda folder: FileSpout("memory://none/*"), "there is no file memory://none"),
         (lambda folder: FileSpout("nosuch://none/*"), "nosuch://none.*can't be opened.*nosuch"),
         (lambda folder: FileSpout(folder / "a.csv", Csv(["c"])), "a.csv has no column 'c'; it has 'a', 'b'"),
+        (lambda folder: FileSpout(folder / "b.csv", Csv(["a"])), "b.csv has 2 columns 'a'; it has 'a', 'a'"),
         (lambda folder: FileSpout(folder / "a.csv", Parquet(["c"])), "a.csv is no Parquet file"),
         (lambda folder: FileSpout(folder / "a.csv", Csv()), r"Csv\(\) of a source names its fields"),
         (lambda folder: FileSpout(folder / "a.csv", "csv"), r"format is 'csv'; use Lines\(\)"),
@@ -301,8 +303,50 @@ def test_a_row_that_can_not_be_is_named(tmp_path, name, data, format, message) -
 )
 def test_sources_that_can_not_be_are_refused_before_the_start(tmp_path, make, message) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "b.csv").write_text("a,a\n1,2\n")
     with pytest.raises((ConfigError, ConnectorError), match=message):
         make(tmp_path).check_start({})
+
+
+@pytest.mark.parametrize(
+    ("format", "wrong"),
+    [
+        (Lines(), "two\nlines"),
+        (Lines(encoding="latin-1"), "\u20ac"),
+        (Csv(encoding="latin-1", header=False), "\u20ac"),
+    ],
+)
+def test_a_tuple_that_no_file_can_have_fails_alone(tmp_path, format, wrong) -> None:
+    """Otherwise it would fail all others of its batch, again and again, until they are given up."""
+    run = run_bolt(FileSink(tmp_path / "out", format), [["a"], [wrong], ["b"]], fields=["text"])
+    run.advance(10.0)
+    run.close()
+    assert [tup.values for tup in run.failed] == [[wrong]]
+    assert len(run.acked) == 2
+    assert [file.read_text() for file in (tmp_path / "out").iterdir()] == ["a\nb\n"]
+    assert run.errors[0].startswith("1 of 3 tuples can't be written: ")
+
+
+def test_tuples_of_other_fields_than_a_sink_is_declared_with_are_refused(tmp_path) -> None:
+    run = run_bolt(FileSink(tmp_path / "out", JsonLines(["a", "b"])), [[1, 2]], fields=["a", "c"])
+    with pytest.raises(ConnectorError, match="declared with the fields a, b, and gets tuples of a, c"):
+        run.advance(10.0)
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"encoding": "utf-16"}, "in which no line ends with the byte 10"),
+        ({"encoding": "cp037"}, "in which no line ends with the byte 10"),
+        ({"encoding": "utf9"}, "unknown encoding"),
+        ({"errors": "skip"}, "unknown error handler"),
+    ],
+)
+@pytest.mark.parametrize("make", [Lines, JsonLines, Csv, lambda **given: TailSpout("app.log", **given)])
+def test_encodings_without_lines_are_refused(make, settings, message) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make(**settings)
 
 
 def test_a_sink_whose_folder_can_not_be_is_refused_before_the_start(tmp_path) -> None:
