@@ -191,7 +191,7 @@ class Lines(_Text):
                 f"a file of lines gets tuples of one field, not of {', '.join(fields)}; use JsonLines or Csv"
             )
         for (text,) in rows:
-            if not isinstance(text, str) or "\n" in text:
+            if not isinstance(text, str) or "\n" in text or text.endswith("\r"):
                 raise ConnectorError(
                     f"a line is a text without a line break, not {text!r:.80}; use JsonLines for other values"
                 )
@@ -291,14 +291,16 @@ class Csv(_Text):
 
     def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
         import csv
-        from io import StringIO
+        from types import SimpleNamespace
 
-        text = StringIO(newline="")
-        writer = csv.writer(text, delimiter=self.delimiter, lineterminator="\n")
+        lines: list[str] = []
+        # The end is cut off again: it has both characters, so that a value that has one of them is quoted.
+        file: Any = SimpleNamespace(write=lambda line: lines.append(f"{line[:-2]}\n"))
+        writer = csv.writer(file, delimiter=self.delimiter, lineterminator="\r\n")
         if self.header:
             writer.writerow(fields)
         writer.writerows(rows)
-        return text.getvalue().encode(self.encoding, self.errors)
+        return "".join(lines).encode(self.encoding, self.errors)
 
 
 class _CsvRows(_ByLine):

@@ -93,7 +93,7 @@ def test_csv_goes_on_anywhere_also_behind_line_breaks_in_values(tmp_path_factory
     "format", [JsonLines(["n", "text"]), Csv(["n", "text"]), Parquet(["n", "text"])], ids=["json", "csv", "parquet"]
 )
 def test_what_a_sink_wrote_is_read(tmp_path, format) -> None:
-    rows = [[n, f"line {n}\nof two"] for n in range(100)]
+    rows = [[n, f"line {n}" + "\n\r"[n % 2] + "of two\r"] for n in range(100)]
     write(FileSink(tmp_path / "out", format, roll_rows=30), rows, ["n", "text"])
     files = list((tmp_path / "out").iterdir())
     assert len(files) == 4
@@ -312,6 +312,7 @@ def test_sources_that_can_not_be_are_refused_before_the_start(tmp_path, make, me
     ("format", "wrong"),
     [
         (Lines(), "two\nlines"),
+        (Lines(), "which would be read without its end\r"),
         (Lines(encoding="latin-1"), "\u20ac"),
         (Csv(encoding="latin-1", header=False), "\u20ac"),
     ],
