@@ -89,7 +89,16 @@ class RedisStreamSink(LingeringBolt):
         self._client = connect(with_access(conf, self.settings), _WHAT, _PATIENCE_SECS)
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
-        entries = [self._entry(tup) for tup in tups]
+        entries = []
+        for tup in tups:
+            entry = self._entry(tup)
+            if entry:
+                entries.append(entry)
+            else:
+                self.report_error(
+                    f"an entry of {self._where} has at least one value, and all of {tup.values!r:.80} are None; the tuple fails"
+                )
+                self.fail(tup)
         try:
             with translated_errors(self._where), self._client.pipeline(transaction=True) as pipeline:
                 for entry in entries:
@@ -104,13 +113,8 @@ class RedisStreamSink(LingeringBolt):
 
     def _entry(self, tup: Tuple) -> dict[str, str]:
         row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
-        entry = {
+        return {
             field: value if isinstance(value, str) else dumps(value)
             for field, value in row.items()
             if value is not None
         }
-        if not entry:
-            raise ConnectorError(
-                f"an entry of {self._where} has at least one value, and all of {tup.values!r:.80} are None"
-            )
-        return entry

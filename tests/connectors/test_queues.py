@@ -183,11 +183,13 @@ def test_a_sink_of_redis_that_is_killed_loses_nothing(redis, tmp_path) -> None:
 
 
 def test_an_entry_is_read_again_as_it_was(redis) -> None:
-    rows = [["a", 1, None], ["b", [1, "x"], "text"]]
+    rows = [["a", 1, None], [None, None, None], ["b", [1, "x"], "text"]]
     run = run_bolt(RedisStreamSink("out", port=redis.port), rows, fields=["k", "n", "t"])
     run.advance(1.0)
     run.close()
     assert len(run.acked) == 2
+    assert [tup.values for tup in run.failed] == [[None, None, None]]  # alone: no entry is empty
+    assert "an entry of stream 'out'" in run.errors[0]
     assert entries(redis) == [{"k": "a", "n": "1"}, {"k": "b", "n": '[1,"x"]', "t": "text"}]
 
 
