@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+
 from multilang.blocks.emitting import Emitter
 from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import OpenBlocks
@@ -55,6 +57,7 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self._emitter = emitter
         self.before_acks: Callable[[], None] | None = None
         self._local = conf.get("multilang.parent") == "local"
+        self._settling = allocate_lock()  # held by the thread that makes others' calls and sends acks
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
         )
@@ -122,17 +125,40 @@ class BlockBoltCollector(BoltFilter, Blocks):
         """Send all open blocks, and then the acks that waited for them."""
         if self._blocks.writing:
             return  # a signal came in the middle of it, and the process ends: what may be lost is not acked
-        self._thread.make_calls()
-        self._blocks.close_all()
-        if self.before_acks is not None:
-            self.before_acks()
+        with self._settling:
+            self._thread.make_calls()
+            self._blocks.close_all()
+            if self.before_acks is not None:
+                self.before_acks()
+            self._send_acks(self._inputs.waiting())
+
+    def _send_acks(self, waiting: tuple[int, int]) -> None:
         if self._local and (unread := self._emitter.take_unread()):
             self._wire.connection.unread(unread)
-        self._inputs.send_acks()
+        self._inputs.send_acks(waiting)
 
     def send_meanwhile(self) -> None:
-        """Send what was emitted until now, in another thread, while the component works."""
-        self._blocks.send_so_far(self._write_so_far)
+        """Send what was emitted until now, and then the acks that waited for it, in another thread, while the component works."""
+        if not self._settling.acquire(False):
+            return  # the main thread is at it
+        try:
+            waiting = self._inputs.waiting()  # taken before the blocks, which then have all that these acks wait for
+            ready = self._may_ack_meanwhile()
+            self._blocks.send_so_far(self._write_so_far)
+            # If a signal ended the process in the middle of it, what may be lost is not acked.
+            if ready and not self._blocks.writing:
+                self._send_acks(waiting)
+        finally:
+            self._settling.release()
+
+    def _may_ack_meanwhile(self) -> bool:
+        """Return whether acks may be sent after the blocks by another thread than the main one.
+
+        What other threads left may belong to inputs that the main thread acked, and a chain's members tell what they did
+        before acks. A block that stays open keeps its holders, to which more is anchored if it may have several.
+        """
+        chained = self.before_acks is not None and self._local
+        return not self._thread.calls and not chained and (self._routes.apart or not self._blocks.dirty)
 
     def park(self) -> None:
         self._thread.park()

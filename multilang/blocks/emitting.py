@@ -54,7 +54,8 @@ class Emitter:
         self._thread = thread
         self._most = most
         self._single: _Single | None = None  # the last one
-        self._unread = [0]  # the emits that nobody gets, which a local parent was not told of
+        self._unread = [0]  # the emits that nobody gets
+        self._unread_told = 0  # of them a local parent was told
 
     def fast(self, default: Any) -> Emit:  # noqa: C901 - a call for each part would cost as much as the part
         """Return an ``emit`` for the most frequent case: one anchor, which came in a block, and blocks alone."""
@@ -193,9 +194,9 @@ class Emitter:
 
     def take_unread(self) -> int:
         """Return the number of emits since the last call that nobody gets."""
-        (count,) = self._unread
-        self._unread[0] = 0
-        return count
+        (count,) = self._unread  # the main thread alone adds to it, and this may be another
+        told, self._unread_told = self._unread_told, count
+        return count - told
 
     def _emit_rest(
         self,

@@ -77,8 +77,8 @@ class OpenBlocks:
     def close(self, block: OpenBlock) -> None:
         """Send a block that has tuples."""
         with self._sending:
+            self.writing = True  # before a signal can come between
             self.dirty.remove(block)
-            self.writing = True
             self._write(block)
             self.writing = False
 

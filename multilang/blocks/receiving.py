@@ -439,12 +439,19 @@ class Inputs:
                 )
         return self._inner.received(tup)
 
-    def send_acks(self) -> None:
-        """Ack what waited for the open blocks, which have been sent."""
-        done = self.done
-        while done:
-            self._inner.ack(done.popleft())
-        if self._acked:
-            acked = self._acked[:]
-            self._acked.clear()
+    def waiting(self) -> tuple[int, int]:
+        """Return the numbers of acks that wait for the open blocks: of blocks, and of tuples that came alone."""
+        return len(self.done), len(self._acked)
+
+    def send_acks(self, waiting: tuple[int, int]) -> None:
+        """Send the first of the acks that waited for the open blocks, which have been sent; see ``waiting``.
+
+        The main thread may add others meanwhile.
+        """
+        blocks, alone = waiting
+        for _ in range(blocks):
+            self._inner.ack(self.done.popleft())
+        if alone:
+            acked = self._acked[:alone]
+            del self._acked[:alone]
             self._inner.finish(acked, True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from multilang.blocks.receiving import BlockTuple
 from multilang.protocol import LocalProtocolError
-from multilang.protocol.messages import Tuple
+from multilang.protocol.messages import Ack, Emit, Tuple
 from tests.exchange.harness import Driven, tuples_of
 
 STREAMS = ["default", "keyed", "named", "unread"]
@@ -240,6 +240,51 @@ def test_what_another_thread_sends_meanwhile_comes_once_and_in_order(how: str) -
     assert sorted(each for numbers in found.values() for each in numbers) == [*range(20_000)]
     assert all(numbers == sorted(numbers) for numbers in found.values())
     assert len(driven.emits) > 2 * 20_000 // 7  # each change from or to anchors, at least, on one of two tasks
+
+
+def test_acks_are_sent_while_the_component_works_on_later_tuples() -> None:
+    """A slow bolt has hundreds of tuples at hand: without this, the first would time out before all of them are done."""
+    driven = Driven(how="root")
+    ended = threading.Event()
+
+    def send() -> None:
+        while not ended.is_set():
+            driven.collector.send_meanwhile()
+            driven.output.flush_some()
+
+    def acked() -> None:
+        while not driven.settled:
+            driven.read()
+
+    ids = [driven.give_block([("default", [[0]])])]
+    driven.collector.emit([0], None, driven.got)
+    driven.collector.ack(driven.got.pop())
+    thread = threading.Thread(target=send)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        acked()  # nothing else sends it: the bolt is at work
+        for number in range(1, 3000):
+            stream, values = ("default", [[number], [number]]) if number % 3 else ("direct", [number])
+            id = driven.give(stream, values) if stream == "direct" else driven.give_block([(stream, values)])
+            ids.append(id)
+            for tup in driven.got:
+                driven.collector.emit([number], None, [tup])
+                driven.collector.emit([number], "unread", [tup])
+                driven.collector.ack(tup)
+            driven.got.clear()
+    finally:
+        sys.setswitchinterval(interval)
+        ended.set()
+        thread.join()
+    driven.flush()
+    assert sorted(driven.settled) == sorted((id, True) for id in ids)
+    sent = {id: place for place, each in enumerate(driven.sent) if isinstance(each, Emit) for id in each.anchors}
+    acks = {each.id: place for place, each in enumerate(driven.sent) if isinstance(each, Ack)}
+    assert sent.keys() == acks.keys() == set(ids)
+    assert all(sent[id] < acks[id] for id in ids)
+    driven.close()
 
 
 def test_a_block_by_root_holds_what_comes_of_one_input_alone() -> None:
