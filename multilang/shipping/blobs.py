@@ -51,12 +51,14 @@ def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1, acl: Se
         raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
 
 
-def store_blob(nimbus: Nimbus, key: str, file: BinaryIO, replication: int = 1, acl: Sequence[str] = ()) -> bool:
-    """Store what can be read, as ``put_blob`` does with a file."""
+def store_blob(
+    nimbus: Nimbus, key: str, file: BinaryIO, replication: int = 1, acl: Sequence[str] = (), only_new: bool = False
+) -> bool:
+    """Store what can be read, as ``put_blob`` does with a file. ``only_new``: an earlier one is refused, and stays."""
     rights = [_access(each) for each in acl]
     if not _KEY.fullmatch(key):
         raise NimbusError(f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
-    created, session = _begin(nimbus, key, replication, rights)
+    created, session = _begin(nimbus, key, replication, rights, only_new)
     try:
         for piece in chunks(file):
             nimbus.call("uploadBlobChunk", session, piece)
@@ -153,11 +155,11 @@ def _access(text: str) -> Any:
     return thrift.AccessControl(type=kind, name=match[2] or "", access=rights)
 
 
-def _begin(nimbus: Nimbus, key: str, replication: int, acl: list[Any]) -> tuple[bool, str]:
+def _begin(nimbus: Nimbus, key: str, replication: int, acl: list[Any], only_new: bool) -> tuple[bool, str]:
     meta = types().SettableBlobMeta(acl=acl, replication_factor=replication)  # Nimbus adds its owner
     try:
         return True, nimbus.call("beginCreateBlob", key, meta)
     except RefusedError as error:
-        if error.kind != "KeyAlreadyExistsException":
+        if only_new or error.kind != "KeyAlreadyExistsException":
             raise
     return False, nimbus.call("beginUpdateBlob", key)

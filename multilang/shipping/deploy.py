@@ -157,14 +157,9 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         NimbusError: Nimbus is gone.
     """
     kept = store.kept_of(nimbus, name)
-    if kept is not None and kept.is_under_way:
-        raise RefusedError(
-            "AlreadyAliveException",
-            f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {_ago(kept.began)} is under way: wait until it has "
-            f"ended. If that process is gone: multilang blob rm {store.keys(name)[0]}",
-        )
+    store.refuse_if_under_way(name, kept)
     if kept is not None:
-        say(f"the deployment that was begun {_ago(kept.began)} on {kept.host} was broken off")
+        say(f"the deployment that was begun {store.ago(kept.began)} on {kept.host} was broken off")
         for each in _alive(nimbus, name):
             if each.status == "KILLED":
                 _wait_until_gone(nimbus, each.name)
@@ -393,8 +388,3 @@ def _wait_until_gone(nimbus: Nimbus, name: str) -> None:
                 f"topology {name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
             )
         time.sleep(_POLL)
-
-
-def _ago(when: float) -> str:
-    secs = max(0, round(time.time() - when))
-    return f"{secs} s ago" if secs < 120 else f"{secs // 60} min ago"

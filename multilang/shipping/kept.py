@@ -23,6 +23,7 @@ from multilang.shipping.thrift_types import types
 if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
+_UPLOAD = 0.5  # seconds that a few facts take, and more
 _OWN = ("name", "id", "conf", "active", "drain")
 
 
@@ -51,10 +52,12 @@ class Kept:
     @property
     def is_under_way(self) -> bool:
         """Whether the process that began it may still be at it."""
-        if time.time() > self.until or self.pid == os.getpid():
+        if time.time() > self.until:
             return False
         if self.host != socket.gethostname():
-            return True  # nobody can look
+            return True  # nobody can look; its pid says nothing here, where containers all begin to count at 1
+        if self.pid == os.getpid():
+            return False
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
@@ -72,27 +75,61 @@ def keys(name: str) -> tuple[str, str]:
 def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
     """Keep a former topology, and the facts of a deployment that begins now.
 
+    The facts come first: of two deployments that begin at once, the store lets one alone make them.
+
     Args:
         nimbus: The connection.
         name: The topology's name.
         former: The topology that is replaced.
         longest: Seconds that the deployment may take.
+
+    Raises:
+        RefusedError: Another deployment has begun.
     """
+    now = time.time()
+    kept = Kept(former.id, former.active, None, socket.gethostname(), os.getpid(), now, now + longest)
+    try:
+        _store(nimbus, keys(name)[0], _facts(kept), only_new=True)
+    except RefusedError as error:
+        if error.kind != "KeyAlreadyExistsException":
+            raise
+        if kept_of(nimbus, name) is None:
+            time.sleep(_UPLOAD)  # it is empty while another one writes it, and also where the writing was broken off
+        refuse_if_under_way(name, kept_of(nimbus, name))
+        note(nimbus, name, kept)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:  # the jar is compressed already
         archive.writestr("about.json", json.dumps({each: getattr(former, each) for each in _OWN}))
         archive.writestr("former.jar", former.jar)
         archive.writestr("structure.thrift", _serialized(former.structure))
     _store(nimbus, keys(name)[1], out.getvalue())
-    now = time.time()
-    kept = Kept(former.id, former.active, None, socket.gethostname(), os.getpid(), now, now + longest)
-    note(nimbus, name, kept)
     return kept
+
+
+def refuse_if_under_way(name: str, kept: Kept | None) -> None:
+    """Raise RefusedError if a deployment may still be at it.
+
+    Args:
+        name: The topology's name.
+        kept: The deployment's facts.
+    """
+    if kept is not None and kept.is_under_way:
+        raise RefusedError(
+            "AlreadyAliveException",
+            f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {ago(kept.began)} is under way: wait until it has "
+            f"ended. If that process is gone: multilang blob rm {keys(name)[0]}",
+        )
+
+
+def ago(when: float) -> str:
+    """Return in words how long ago a time was, in seconds since 1970."""
+    secs = max(0, round(time.time() - when))
+    return f"{secs} s ago" if secs < 120 else f"{secs // 60} min ago"
 
 
 def note(nimbus: Nimbus, name: str, kept: Kept) -> None:
     """Write down the facts of a deployment. ``name``: the topology's name."""
-    _store(nimbus, keys(name)[0], json.dumps(asdict(kept)).encode())
+    _store(nimbus, keys(name)[0], _facts(kept))
 
 
 def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
@@ -142,8 +179,12 @@ def forget(nimbus: Nimbus, name: str) -> None:
                 raise
 
 
-def _store(nimbus: Nimbus, key: str, data: bytes) -> None:
-    store_blob(nimbus, key, io.BytesIO(data))
+def _facts(kept: Kept) -> bytes:
+    return json.dumps(asdict(kept)).encode()
+
+
+def _store(nimbus: Nimbus, key: str, data: bytes, only_new: bool = False) -> None:
+    store_blob(nimbus, key, io.BytesIO(data), only_new=only_new)
 
 
 def _read(nimbus: Nimbus, key: str) -> bytes | None:

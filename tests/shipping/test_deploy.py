@@ -227,7 +227,7 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
         other.communicate(b"\n")
     put(address, "two")
     assert server.versions() == [(NAME, "two", "ACTIVE")]
-    server.blobs[keys(NAME)[0]] = json.dumps({**facts, "host": "elsewhere", "pid": os.getpid() + 1}).encode()
+    server.blobs[keys(NAME)[0]] = json.dumps({**facts, "host": "elsewhere", "pid": os.getpid()}).encode()
     with pytest.raises(RefusedError, match="on elsewhere began"):
         put(address, "three")
     server.blobs[keys(NAME)[0]] = b"what is this"
@@ -236,6 +236,31 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
     ):
         put(address, "three")
     assert server.versions() == [(NAME, "two", "ACTIVE")]
+
+
+def test_of_two_deployments_that_begin_at_once_one_goes_on(address: Address, server: NimbusServer) -> None:
+    """Each has looked whether another is under way before the first of them wrote that it is."""
+    put(address, "one")
+    facts = {
+        "former": server.topologies[NAME]["id"],
+        "active": True,
+        "new": None,
+        "host": "elsewhere",
+        "pid": os.getpid(),
+    }
+    facts |= {"began": time.time(), "until": time.time() + 100}
+    called = server.called
+
+    def other_begins(name: str) -> None:
+        called(name)
+        if name == "getUserTopology":  # when what comes back is read, and before it is kept
+            server.blobs[keys(NAME)[0]] = json.dumps(facts).encode()
+
+    server.called = other_begins  # type: ignore[method-assign]
+    with pytest.raises(RefusedError, match=r"on elsewhere began . s ago is under way: wait until"):
+        put(address, "two")
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    assert json.loads(server.blobs[keys(NAME)[0]]) == facts
 
 
 def test_the_command_line_tells_how_it_ended(server: NimbusServer, address: Address, tmp_path: Path) -> None:
