@@ -165,3 +165,4 @@ class BlockBoltCollector(BoltFilter, Blocks):
 
     def unpark(self) -> None:
         self._thread.unpark()
+        self._inputs.begin()

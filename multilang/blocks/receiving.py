@@ -222,6 +222,7 @@ class Inputs:
         self.source: Source | None = None
         self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
         self.done: deque[Tuple] = deque()
+        self._sent_at = monotonic()
         self.ack = self._fast_ack()
 
     def receiver(
@@ -241,7 +242,7 @@ class Inputs:
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
         unfinished, done, source, apart = self._unfinished, self.done, self.source, self._apart
-        timers, close_all = self._scope.timers.heap, self._blocks.close_all
+        timers, send_if_due = self._scope.timers.heap, self._sender(send)
 
         def receive(wire: Tuple) -> None:
             if wire.stream != STREAM:
@@ -252,7 +253,6 @@ class Inputs:
             wire.values = []  # the tuples have them
             if not block.left:
                 done.append(wire)
-            sent_at = monotonic()
             index = 0
             for stream, rows in runs:
                 run = Run(block, stream, connection.schema, source)
@@ -267,9 +267,7 @@ class Inputs:
                         index += len(rows)
                     if timers:
                         between()
-                    if monotonic() - sent_at > _MOST_SECS:
-                        send()
-                        sent_at = monotonic()
+                    send_if_due()
                     continue
                 for values in rows:
                     tup = new(kind)
@@ -284,15 +282,41 @@ class Inputs:
                     if timers:
                         between()
                     index += 1
-                    if not index & 7 and monotonic() - sent_at > _MOST_SECS:
-                        send()
-                        sent_at = monotonic()
+                    if not index & 7:
+                        send_if_due()
 
-        def receive_apart(wire: Tuple) -> None:
+        return self._between_tuples(receive, send_if_due)
+
+    def _sender(self, send: Callable[[], None]) -> Callable[[], None]:
+        """Return a function that sends everything that waits, if nothing was sent for a while."""
+
+        def send_if_due() -> None:
+            if monotonic() - self._sent_at > _MOST_SECS:
+                send()
+                self._sent_at = monotonic()
+
+        return send_if_due
+
+    def _between_tuples(
+        self, receive: Callable[[Tuple], None], send_if_due: Callable[[], None]
+    ) -> Callable[[Tuple], None]:
+        """Return ``receive`` with what is done after each tuple on the wire, since hundreds may have been read at once."""
+        close_all = self._blocks.close_all
+
+        def receive_by_root(wire: Tuple) -> None:
             receive(wire)
             close_all()
+            send_if_due()
 
-        return receive_apart if self._apart else receive
+        def receive_many(wire: Tuple) -> None:
+            receive(wire)
+            send_if_due()
+
+        return receive_by_root if self._apart else receive_many
+
+    def begin(self) -> None:
+        """Note that work begins, after a wait for input."""
+        self._sent_at = monotonic()
 
     def _keep(self, tups: BlockTuples) -> None:
         """Let those that are unfinished be found by their ids."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -284,6 +285,35 @@ def test_acks_are_sent_while_the_component_works_on_later_tuples() -> None:
     acks = {each.id: place for place, each in enumerate(driven.sent) if isinstance(each, Ack)}
     assert sent.keys() == acks.keys() == set(ids)
     assert all(sent[id] < acks[id] for id in ids)
+    driven.close()
+
+
+@pytest.mark.parametrize("how", ["root", "block"])
+def test_what_threads_do_is_sent_between_two_tuples_that_take_long(how: str) -> None:
+    """Hundreds of tuples may have been read: their results must not wait until the last of them is under way."""
+    driven = Driven(how=how)
+    left: list[Tuple] = []
+
+    def finish() -> None:
+        for tup in left:
+            driven.collector.emit([tup[0]], None, [tup])
+            driven.collector.ack(tup)
+
+    def act(tup: Tuple) -> None:
+        left.append(tup)
+        if tup[0] == 2:
+            thread = threading.Thread(target=finish)
+            thread.start()
+            thread.join()
+            began = time.monotonic()
+            while time.monotonic() - began < 0.006:  # more than it may work without sending anything
+                pass
+
+    driven.receive = driven.collector.receiver(act, lambda: None)
+    ids = [driven.give_block([("default", [[1]])]), driven.give_block([("default", [[2]])])]
+    driven.read()
+    assert driven.settled == [(id, True) for id in ids]
+    assert [values for emit in driven.emits for _, values in tuples_of(emit)] == [[1], [2]]
     driven.close()
 
 
