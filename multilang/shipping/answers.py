@@ -41,6 +41,9 @@ class BoundedClient(TClient):  # type: ignore[misc]
         wire: The connected socket.
         framed: Whether each message has its length before it.
         timeout: Seconds that an answer may take, in all.
+
+    Attributes:
+        closed: Whether the connection was closed.
     """
 
     def __init__(self, service: Any, wire: socket.socket, framed: bool, timeout: float) -> None:
@@ -48,6 +51,7 @@ class BoundedClient(TClient):  # type: ignore[misc]
         self._wire = wire
         self._framed = framed
         self._timeout = timeout
+        self.closed = False
 
     def _send(self, _api: str, **kwargs: Any) -> None:
         buffer = TMemoryBuffer()
@@ -66,6 +70,7 @@ class BoundedClient(TClient):  # type: ignore[misc]
 
     def close(self) -> None:
         """Close the connection."""
+        self.closed = True
         self._wire.close()
 
 

@@ -73,12 +73,14 @@ class Nimbus:
         self._client.close()
 
     def call(self, method: str, *arguments: object) -> Any:
-        """Call a method of Storm's interface.
+        """Call a method of Storm's interface, by a new connection if the one before was given up for an answer that did not come.
 
         Args:
             method: The method's name in the IDL.
             arguments: The method's arguments.
         """
+        if self._client.closed:
+            self._client = _connect(self.address, self._timeout, self._transport)
         return _call(self._client, self.address, method, arguments)
 
     def summary(self) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 from multilang import BasicBolt, TopologyBuilder, Tuple
 from multilang.shipping.deploy import Deployed, deploy
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
 from multilang.shipping.jar import Shipment
 from multilang.shipping.kept import keys
 from multilang.shipping.nimbus import Nimbus
@@ -24,7 +24,7 @@ from multilang.shipping.submit import submit
 from multilang.shipping.wheels import WheelTarget
 from multilang.testing import FixedTupleSpout
 from tests.cli.command import multilang
-from tests.shipping.nimbus_server import BROKEN, NimbusServer, serving
+from tests.shipping.nimbus_server import BROKEN, Gone, NimbusServer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,6 +210,25 @@ def test_a_nimbus_that_goes_away_at_any_call_leaves_what_the_next_one_understand
             assert forgotten(server)
             continue
         assert len(server.topologies) == 2
+
+
+def test_the_former_one_comes_back_where_the_answer_to_the_submission_does_not_come(
+    server: NimbusServer, address: Address
+) -> None:
+    """The new one may be there all the same, and the connection is of no use any more."""
+    put(address, "one")
+    submit_topology = server.submitTopologyWithOpts
+
+    def submitted(*arguments: Any) -> None:
+        submit_topology(*arguments)
+        server.submitTopologyWithOpts = submit_topology  # type: ignore[method-assign]
+        raise Gone
+
+    server.submitTopologyWithOpts = submitted  # type: ignore[method-assign]
+    with pytest.raises(UnreachableError, match="submitTopologyWithOpts"):
+        put(address, "two")
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    assert forgotten(server)
 
 
 def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, address: Address) -> None:
