@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.blocks.block import MAX_BYTES
 from multilang.blocks.names import BY_ROOT, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
 from multilang.component.base import Component
 from multilang.topology.errors import TopologyError
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 
     from multilang.topology import ComponentSpec, Topology
     from multilang.topology.model import Input
+
+
+_LIMIT = "multilang.buffer.max.bytes"
+_MOST_PER_LETTER = 8  # bytes on the wire of a letter of a block, which is escaped twice
 
 
 class Hop:
@@ -108,6 +113,9 @@ def _against_component(topology: Topology, spec: ComponentSpec) -> str | None:
         raise TopologyError(f"{spec.kind} {spec.id!r}: conf {TUPLES!r} is {most!r}; write a number from 1 on")
     if not isinstance(spec.component, Component) or program_of(spec.component) is not None:
         return f"{spec.id!r} is a program of its own"
+    limit = spec.conf.get(_LIMIT, topology.conf.get(_LIMIT))
+    if type(limit) is int and limit < _MOST_PER_LETTER * MAX_BYTES:
+        return f"{_LIMIT!r} of {spec.id!r} is {limit}, and a block may have {_MOST_PER_LETTER * MAX_BYTES} bytes"
     return f"{EXCHANGE!r} of {spec.id!r} is {how!r}" if how == BY_TUPLE else None
 
 

@@ -14,6 +14,7 @@ from multilang import (
     Stream,
     TopologyBuilder,
 )
+from multilang.blocks.hops import hops
 from multilang.blocks.names import EDGES, STREAM
 from multilang.blocks.routes import Routes
 from multilang.blocks.transform import by_blocks
@@ -92,6 +93,18 @@ def test_what_comes_of_one_tuple_may_be_all_that_is_together() -> None:
         "b": False,
         "local": True,
     }
+
+
+def test_no_block_goes_where_it_might_be_larger_than_a_message_may_be() -> None:
+    """A tuple alone may be smaller than the limit, and the process would end at the block again and again."""
+    own = {"multilang.buffer.max.bytes": 500_000}
+    topology = build({}, own=own)
+    assert edges(by_blocks(topology)) == {("s", "default", "local")}
+    assert "'multilang.buffer.max.bytes' of 'b' is 500000, and a block may have" in {
+        str(hop.against).rpartition(" 524288")[0] for hop in hops(topology)
+    }
+    assert edges(by_blocks(build(own))) == set()
+    assert edges(by_blocks(build({"multilang.buffer.max.bytes": 1 << 20}))) == edges(by_blocks(build({})))
 
 
 def test_one_component_may_refuse_or_wish_alone() -> None:
