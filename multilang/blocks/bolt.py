@@ -13,6 +13,7 @@ from multilang.component.collector import many_anchored, one_by_one
 from multilang.component.filters import BoltFilter
 from multilang.component.wire import Blocks
 from multilang.protocol.fast import NoAnchors
+from multilang.protocol.messages import WARN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from multilang.component.collector import BoltCollector, Settle
     from multilang.component.wire import Wire
     from multilang.protocol.messages import Tuple
+
+
+_LONG_SECS = 10.0  # that calls of other threads wait for the component, before this is told
 
 
 class BlockBoltCollector(BoltFilter, Blocks):
@@ -57,6 +61,7 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self._emitter = emitter
         self.before_acks: Callable[[], None] | None = None
         self._local = conf.get("multilang.parent") == "local"
+        self._told = False  # that calls of other threads wait
         self._settling = allocate_lock()  # held by the thread that makes others' calls and sends acks
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
@@ -142,6 +147,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
         if not self._settling.acquire(False):
             return  # the main thread is at it
         try:
+            if not self._told and self._thread.waiting_secs() > _LONG_SECS:
+                self._tell()
             waiting = self._inputs.waiting()  # taken before the blocks, which then have all that these acks wait for
             ready = self._may_ack_meanwhile()
             self._blocks.send_so_far(self._write_so_far)
@@ -150,6 +157,15 @@ class BlockBoltCollector(BoltFilter, Blocks):
                 self._send_acks(waiting)
         finally:
             self._settling.release()
+
+    def _tell(self) -> None:
+        self._told = True
+        self.log(
+            f"component {self._routes.outputs.component!r}: what its threads emit, ack and fail has been waiting for {_LONG_SECS:g} s, "
+            "until its main thread returns from the call that it works on (process, a timer). Let it return sooner, or "
+            "set multilang.exchange to tuple in the component's conf",
+            WARN,
+        )
 
     def _may_ack_meanwhile(self) -> bool:
         """Return whether acks may be sent after the blocks by another thread than the main one.

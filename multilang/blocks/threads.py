@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock, get_ident
 from collections import deque
+from time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class MainThread:
         self.id = get_ident()
         self.calls: deque[Callable[[], object]] = deque()
         self._send = send
+        self._seen: object | None = None  # the first of the calls at the last look
+        self._seen_at = 0.0
         self._working = allocate_lock()  # held by the main thread but while it waits for input
         self._working.acquire()
 
@@ -44,6 +47,17 @@ class MainThread:
         calls = self.calls
         while calls:
             calls.popleft()()
+
+    def waiting_secs(self) -> float:
+        """Return how long, in seconds, the first of the calls has been waiting, as far as it was looked at; 0: none waits."""
+        try:
+            first = self.calls[0]
+        except IndexError:
+            self._seen = None
+            return 0.0
+        if first is not self._seen:
+            self._seen, self._seen_at = first, monotonic()
+        return monotonic() - self._seen_at
 
     def park(self) -> None:
         """Let other threads make their own calls while the main thread waits for input."""

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from multilang.blocks import bolt
 from multilang.blocks.receiving import BlockTuple
 from multilang.protocol import LocalProtocolError
-from multilang.protocol.messages import Ack, Emit, Tuple
+from multilang.protocol.messages import Ack, Emit, Log, Tuple
 from tests.exchange.harness import Driven, tuples_of
 
 STREAMS = ["default", "keyed", "named", "unread"]
@@ -314,6 +315,24 @@ def test_what_threads_do_is_sent_between_two_tuples_that_take_long(how: str) -> 
     driven.read()
     assert driven.settled == [(id, True) for id in ids]
     assert [values for emit in driven.emits for _, values in tuples_of(emit)] == [[1], [2]]
+    driven.close()
+
+
+def test_a_call_into_the_component_that_holds_up_its_threads_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bolt, "_LONG_SECS", 0.0)
+    driven = Driven()
+    driven.give_block([("default", [[1]])])
+    thread = threading.Thread(target=driven.collector.emit, args=([1], None, driven.got))
+    thread.start()
+    thread.join()
+    for _ in range(3):
+        driven.collector.send_meanwhile()
+    driven.flush()
+    driven.collector.send_meanwhile()
+    driven.read()
+    (told,) = [each for each in driven.sent if isinstance(each, Log)]
+    assert "component 'part': what its threads emit, ack and fail has been waiting" in told.message
+    assert len(driven.emits) == 1
     driven.close()
 
 
