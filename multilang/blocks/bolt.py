@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import allocate_lock
+from _thread import RLock
 
 from multilang.blocks.emitting import Emitter
 from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
@@ -62,7 +62,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
         self.before_acks: Callable[[], None] | None = None
         self._local = conf.get("multilang.parent") == "local"
         self._told = False  # that calls of other threads wait
-        self._settling = allocate_lock()  # held by the thread that makes others' calls and sends acks
+        # Held by the thread that makes others' calls and sends acks. A callback of an emit may come back while it is held.
+        self._settling = RLock()
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
         )
