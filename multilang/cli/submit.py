@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,6 +23,7 @@ from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from multilang.runtime.status import RunStatus
     from multilang.shipping.jar import Shipment
@@ -248,7 +250,7 @@ def deploy(
 
     The running one's spouts are stopped, its tuples in flight get time, and it is killed. Then the new one is submitted.
     If it reports an error or does not run in time, it is killed, and the former one is submitted again as it was.
-    Ctrl-C lets the former one run on, or puts it back. If the command itself is killed, the next deploy puts things in
+    Ctrl-C, or SIGTERM, lets the former one run on, or puts it back. If the command itself is killed, the next deploy puts things in
     order: the former one is kept in the cluster's blob store.
 
     \b
@@ -258,6 +260,7 @@ def deploy(
                  4  a component reported an error, which is shown; the former one was put back
                 69  no Nimbus can be reached, or it went away: the next deploy goes on from there
                130  Ctrl-C; what ran runs on, or was put back
+               143  SIGTERM; what ran runs on, or was put back
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     given = _Given(topology, name, conf, credentials, dry_run, options)
     if dry_run:
@@ -279,10 +282,15 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
     name = given.topology.name
     with connected(where) as nimbus, jars_of(*classes) as jars:
         echo(listed(given.shipment, every=False), err=True)
+        before = signal.signal(signal.SIGTERM, _terminated)
         try:
             done = put(nimbus, given.shipment, timeout=wait, credentials=given.credentials, jars=jars, say=_said, **how)
+        except _Terminated:
+            return exits.TERMINATED
         except KeyboardInterrupt:
             return exits.INTERRUPTED
+        finally:
+            signal.signal(signal.SIGTERM, before)
     if done.runs:
         given.was_submitted()
         if done.name != name:
@@ -301,6 +309,15 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
     )
     echo(again, err=True)
     return exits.BROKE_OFF if done.status.errors else exits.NEVER_STARTED
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM came, as a CI job gets it that is broken off: what runs is put in order as after Ctrl-C."""
+
+
+def _terminated(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)  # a second one ends it at once
+    raise _Terminated
 
 
 def _said(text: str) -> None:

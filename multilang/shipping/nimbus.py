@@ -73,7 +73,7 @@ class Nimbus:
         self._client.close()
 
     def call(self, method: str, *arguments: object) -> Any:
-        """Call a method of Storm's interface, by a new connection if the one before was given up for an answer that did not come.
+        """Call a method of Storm's interface, by a new connection if an answer did not come on the one before.
 
         Args:
             method: The method's name in the IDL.
@@ -304,6 +304,9 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
             f"{address} gave no answer to {method} in time: it is very busy, or it wants another login or TLS than "
             "storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
         ) from None
+    except KeyboardInterrupt:
+        client.close()  # the answer that still comes is none to what is asked next
+        raise
     except TApplicationException as error:
         raise RefusedError(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +24,7 @@ from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.submit import submit
 from multilang.shipping.wheels import WheelTarget
 from multilang.testing import FixedTupleSpout
-from tests.cli.command import multilang
+from tests.cli.command import COMMAND, LIMIT, multilang
 from tests.shipping.nimbus_server import BROKEN, Gone, NimbusServer, serving
 
 if TYPE_CHECKING:
@@ -280,6 +281,40 @@ def test_of_two_deployments_that_begin_at_once_one_goes_on(address: Address, ser
         put(address, "two")
     assert server.versions() == [(NAME, "one", "ACTIVE")]
     assert json.loads(server.blobs[keys(NAME)[0]]) == facts
+
+
+def test_a_job_that_is_broken_off_puts_the_former_one_back(
+    server: NimbusServer, address: Address, tmp_path: Path
+) -> None:
+    """SIGTERM comes while Nimbus answers; that answer is none to what is asked then."""
+    put(address, "one")
+    (tmp_path / "shop.py").write_text(
+        "from multilang import TopologyBuilder\n"
+        "from multilang.testing import FixedTupleSpout\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('numbers', FixedTupleSpout(['n'], [[1]]))\n"
+        "topology = builder.build('shop', conf={'test.version': 'two'})\n"
+    )
+    submit_topology, called, goes_on = server.submitTopologyWithOpts, server.called, threading.Event()
+
+    def submitted(*arguments: Any) -> None:
+        server.submitTopologyWithOpts = submit_topology  # type: ignore[method-assign]
+        submit_topology(*arguments)
+        server.called = asked  # type: ignore[method-assign]
+        command.terminate()
+        goes_on.wait(LIMIT)
+
+    def asked(name: str) -> None:
+        called(name)
+        goes_on.set()
+
+    server.submitTopologyWithOpts = submitted  # type: ignore[method-assign]
+    line = [COMMAND, "deploy", "shop.py", "--nimbus", str(address), "--drain", "0", "--settled", "0"]
+    with subprocess.Popen(line, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as command:
+        _, said = command.communicate(timeout=LIMIT)
+    assert (command.returncode, "the former one was submitted again" in said) == (143, True), said
+    assert server.versions() == [(NAME, "one", "ACTIVE")]
+    assert forgotten(server)
 
 
 def test_the_command_line_tells_how_it_ended(server: NimbusServer, address: Address, tmp_path: Path) -> None:
