@@ -39,8 +39,9 @@ class FileSpout(PositionSpout):
     """A spout of the rows of files, each at least once, in the order of the files' names; see the module.
 
     Tasks divide the files: task *i* of *n* has every n-th one, beginning with the i-th. Files that are added while it
-    is down are read if their names sort behind those that were read; otherwise it is refused to go on. A file that was
-    read to its end is not looked at again.
+    is down are read if their names sort behind those that were read; otherwise it is refused to go on. While several tasks
+    run, add only files that sort behind all others: each task divides those that it found when it was started. A file that
+    was read to its end is not looked at again.
 
     Args:
         paths: A path, a pattern such as ``logs/*.csv`` (``**`` for folders in folders), a URL, or several of these.
