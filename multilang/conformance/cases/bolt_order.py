@@ -43,6 +43,7 @@ def _(t: Talk) -> None:
         "bolt/task_ids/8",
         "bolt/task_ids/13",
         "bolt/heartbeat/8",
+        "common/json/10",
     ),
 )
 def _(t: Talk) -> None:
