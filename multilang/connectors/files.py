@@ -38,10 +38,10 @@ _ROWS = 16  # that one next_tuple emits at most
 class FileSpout(PositionSpout):
     """A spout of the rows of files, each at least once, in the order of the files' names; see the module.
 
-    Tasks divide the files: task *i* of *n* has every n-th one, beginning with the i-th. Files that are added while it
-    is down are read if their names sort behind those that were read; otherwise it is refused to go on. While several tasks
-    run, add only files that sort behind all others: each task divides those that it found when it was started. A file that
-    was read to its end is not looked at again.
+    Tasks divide the files by a checksum of their names, so that a file has the same task however many others there are. A
+    task reads the files that it found when it was started. Files that were added since its last start are read if their
+    names sort behind those that it has read; otherwise it is refused to go on. A file that was read to its end is not looked
+    at again.
 
     Args:
         paths: A path, a pattern such as ``logs/*.csv`` (``**`` for folders in folders), a URL, or several of these.
@@ -73,9 +73,9 @@ class FileSpout(PositionSpout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        self._files = self._found()
-        self._index, self._share = context.task_index, len(context.tasks(context.component))
-        self._number = self._index  # of the file that is read, or is next
+        index, share = context.task_index, len(context.tasks(context.component))
+        self._files = [file for file in self._found() if _sum(file) % share == index]
+        self._number = 0  # of the file that is read, or is next
         self._reader: Reader | None = None
         self._before: Any = None  # the position, when no file is open
 
@@ -106,12 +106,12 @@ class FileSpout(PositionSpout):
         self.close()
         self._before, number = position, position["number"]
         if number < 0:
-            self._number = self._index
+            self._number = 0
             return
         if self._names(number) != position["names"]:
             raise ConnectorError(
-                f"the files of {', '.join(self.paths)} have changed: {position['name']} was file {number + 1} by name, and files before "
-                "it were added, renamed or removed since. Put them back; name new files so that they sort behind; or begin at the "
+                f"the files of {', '.join(self.paths)} have changed: {position['name']} was file {number + 1} of this task by name, and files "
+                "before it were added, renamed or removed since. Put them back; name new files so that they sort behind; or begin at the "
                 f"beginning: multilang state rm TOPOLOGY {self.context.component}"
             )
         self._number = number
@@ -131,7 +131,7 @@ class FileSpout(PositionSpout):
     def _finish(self, reader: Reader) -> None:
         self._before = self._at(reader)
         self.close()
-        self._number += self._share
+        self._number += 1
 
     def _at(self, reader: Reader) -> dict[str, Any]:
         number = self._number
@@ -140,7 +140,7 @@ class FileSpout(PositionSpout):
     def _names(self, number: int) -> int:
         """Return a checksum of the names of the files up to one."""
         if self._summed[0] != number:
-            self._summed = number, crc32("\0".join(self._files[: number + 1]).encode("utf-8", "surrogatepass"))
+            self._summed = number, _sum("\0".join(self._files[: number + 1]))
         return self._summed[1]
 
     _summed = (-1, 0)
@@ -158,6 +158,10 @@ class FileSpout(PositionSpout):
         except BaseException:
             file.close()
             raise
+
+
+def _sum(names: str) -> int:
+    return crc32(names.encode("utf-8", "surrogatepass"))
 
 
 class FileSink(LingeringBolt):

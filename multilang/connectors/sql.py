@@ -270,6 +270,8 @@ class SqlSink(LingeringBolt):
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
         rows = [self._row(tup) for tup in tups]
+        if self.key is not None:
+            tups, rows = self._with_keys(tups, rows)
         try:
             self._write(rows)
         except self._database.errors.SQLAlchemyError as problem:
@@ -290,6 +292,20 @@ class SqlSink(LingeringBolt):
                 "table take a row twice"
             )
         return database
+
+    def _with_keys(self, tups: list[Tuple], rows: list[dict[str, Any]]) -> tuple[list[Tuple], list[dict[str, Any]]]:
+        """Return the tuples and rows that have a key; fail the others: no row is like one with NULL, so a replay would add one."""
+        lacking = [number for number, row in enumerate(rows) if any(row[each] is None for each in self.key or ())]
+        for number in lacking:
+            self.report_error(
+                f"{self._database.where} is written by its key, and {rows[number]!r:.200} has NULL there: it would be inserted again at "
+                "each replay"
+            )
+            self.fail(tups[number])
+        if not lacking:
+            return tups, rows
+        left = [number for number in range(len(rows)) if number not in set(lacking)]
+        return [tups[number] for number in left], [rows[number] for number in left]
 
     def _write_alone(self, tups: list[Tuple], rows: list[dict[str, Any]]) -> None:
         """Write each row in a transaction of its own; fail those that are refused."""

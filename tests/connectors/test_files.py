@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 from collections import Counter
+from zlib import crc32
 
 import pytest
 from hypothesis import given, settings
@@ -133,6 +134,39 @@ def test_a_task_that_is_started_again_goes_on_where_it_was(tmp_path_factory, fil
     assert [row[0] for row in [*run.values, *again.values]] == wanted
 
 
+class AddsAndDies(FileSpout):
+    """Adds a file after the second row of a task, and dies, once."""
+
+    added = None
+
+    def next_tuple(self):
+        super().next_tuple()
+        if self.added and self.context.task_index == 0 and not self.added.exists():
+            self.added.write_text("b0\n")
+            raise OSError("dies")
+
+
+# A task that dies does not close its files, as a process that is killed would.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_file_that_is_added_moves_no_other_file_to_another_task(tmp_path) -> None:
+    def named(letter, index):
+        return next(file for n in range(99) if crc32(str(file := tmp_path / f"{letter}{n}.txt").encode()) % 2 == index)
+
+    for letter, index in (("a", 0), ("c", 1)):
+        named(letter, index).write_text("".join(f"{letter}{n}\n" for n in range(30)))
+    spout, sink = AddsAndDies(tmp_path / "*.txt"), CollectingSink()
+    spout.added = named("b", 1)
+    builder = TopologyBuilder()
+    builder.set_spout("files", spout, 2)
+    builder.set_bolt("sink", sink).shuffle_grouping("files")
+    with LocalCluster("inprocess") as cluster:
+        cluster.submit(builder.build("files")).wait(timeout=60)
+    gc.collect()
+    read = Counter(sink.values)
+    assert {value for value in read if value[0] == "a"} == {f"a{n}" for n in range(30)}
+    assert {value: count for value, count in read.items() if value[0] != "a"} == {f"c{n}": 1 for n in range(30)}
+
+
 class Seen(CollectingSink):
     """Collects, and fails each seventh row the first time."""
 
@@ -243,7 +277,7 @@ def at_line(folder, line, format=None):
         ),
         (
             lambda folder: (folder / "aa.txt").write_text("1\n"),
-            "b.txt was file 2 by name, and files before it were added",
+            "b.txt was file 2 of this task by name, and files before it were added",
         ),
         (lambda folder: (folder / "a.txt").unlink(), "have changed"),
     ],

@@ -180,6 +180,20 @@ def test_only_the_tuple_of_a_row_that_is_refused_fails(shop, url) -> None:
     assert sorted(shop.execute("SELECT * FROM counts")) == [("a", 3), ("c", None)]
 
 
+def test_only_the_tuple_whose_key_is_null_fails(shop, url) -> None:
+    """No row is like one with NULL, so that it would be inserted again at each replay."""
+    shop.execute("CREATE TABLE pages (page TEXT UNIQUE, visits INTEGER)")
+    run = run_bolt(
+        SqlSink(url, "pages", key=["page"]), [["a", 1], [None, 2], ["b", 3], [None, 4]], fields=["page", "visits"]
+    )
+    run.advance(1.0)
+    run.close()
+    assert [tup.values for tup in run.failed] == [[None, 2], [None, 4]]
+    assert len(run.acked) == 2
+    assert "has NULL there" in run.errors[0]
+    assert sorted(shop.execute("SELECT * FROM pages")) == [("a", 1), ("b", 3)]
+
+
 @pytest.mark.parametrize("key", [["id"], None])
 def test_tuples_of_different_fields_are_all_written(shop, url, key) -> None:
     """A statement takes the columns of its first row, and what other rows have besides is dropped by SQLAlchemy."""
