@@ -71,6 +71,8 @@ body { font-variant-numeric: tabular-nums; }
 .banner { width: 100%; border: 2px solid; border-radius: 8px; padding: .5rem .75rem; font-weight: 600; }
 .trace { white-space: pre-wrap; overflow-x: auto; font: .75rem/1.35 ui-monospace, monospace; max-height: 22rem; }
 .selected-row td { font-weight: 700; }
+/* An icon is a word until its font has come: the word may neither widen the page nor be read. */
+.q-icon { width: 1em; overflow: hidden; }
 """
 
 

@@ -27,8 +27,14 @@ def chromium() -> str:
 
 
 @contextmanager
-def opened(url: str, **options: Any) -> Iterator[Any]:
-    """Open a page, whose own scripts may not fail, and which fetches nothing from elsewhere."""
+def opened(url: str, never_comes: str = "", **options: Any) -> Iterator[Any]:
+    """Open a page, whose own scripts may not fail, and which fetches nothing from elsewhere.
+
+    Args:
+        url: The address of the page.
+        never_comes: A pattern of the addresses from which nothing comes; empty: none.
+        options: Of the browser's window, as Playwright's ``new_context`` takes them.
+    """
     from playwright.sync_api import sync_playwright
 
     wrong: list[str] = []
@@ -39,6 +45,8 @@ def opened(url: str, **options: Any) -> Iterator[Any]:
         try:
             page = browser.new_context(**options).new_page()
             page.set_default_timeout(LIMIT)
+            if never_comes:
+                page.route(never_comes, lambda route: route.abort())
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.on(
                 "request",

@@ -110,8 +110,9 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         assert figure(page, "acked") > grown
 
 
-def test_a_phone_shows_all_of_it_without_scrolling_sideways(run: Run) -> None:
-    with opened(run.url, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
+@pytest.mark.parametrize("never_comes", ["", "**/*.woff2"], ids=["whole", "without_the_icons"])
+def test_a_phone_shows_all_of_it_without_scrolling_sideways(run: Run, never_comes: str) -> None:
+    with opened(run.url, never_comes, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
         wait_for(lambda: figure(page, "acked") > 0, "the counts grow")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate("document.body.classList.contains('body--dark')")
