@@ -253,7 +253,7 @@ class PartitionSpout(OverSource, Spout):
 
     @property
     def kept_elsewhere(self) -> Opener:
-        """What opens the note beside the progress; see ``multilang.state.witness``."""
+        """Return the function that opens the note beside the progress; see ``multilang.state.witness``."""
         from spark_bridge.sources.notes import MarkNotesOpener
 
         return MarkNotesOpener(self._store, self._group)

@@ -294,7 +294,7 @@ def listed(shipment: Shipment, every: bool) -> str:
 
 
 def warnings(shipment: Shipment) -> list[str]:
-    """What has to be seen to before the topology runs, in lines to show."""
+    """Return the things to see to before the topology runs, in lines to show."""
     later = "this may be given where the topology is submitted; the packages that it needs come by --requirements"
     return [
         f"note: {each}" for each in [*(f"{each}; {later}" for each in shipment.missing), *shipment.contents.warnings]

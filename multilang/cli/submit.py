@@ -269,7 +269,7 @@ def deploy(
 
 
 class _Jars(NamedTuple):
-    """What the command line says of further classes."""
+    """The further classes that the command line names."""
 
     add_jar: tuple[Path, ...]
     artifacts: tuple[str, ...]

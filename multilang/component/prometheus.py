@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,17 +39,14 @@ class Endpoint:
         host: str,
         setting: str = "multilang.metrics.prometheus.port",
     ) -> None:
-        try:
-            from prometheus_client import CollectorRegistry, make_wsgi_app
-        except ImportError as error:
-            raise ConfigError(f"{setting} needs prometheus-client: pip install 'storm-multilang[metrics]'") from error
+        prometheus = imported("prometheus_client", "metrics", setting, package="prometheus-client")
         from threading import Thread
 
         from multilang.component.prometheus_server import BoundedServer
 
-        registry = CollectorRegistry()
+        registry = prometheus.CollectorRegistry()
         registry.register(_Collector(collect))
-        app = make_wsgi_app(registry)
+        app = prometheus.make_wsgi_app(registry)
         last: OSError | None = None
         for candidate in range(port, min(port + 100, 65536)) if port else (0,):
             try:

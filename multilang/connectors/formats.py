@@ -7,7 +7,8 @@ from codecs import lookup_error
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError, imported
+from multilang.connectors.errors import ConnectorError
+from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads
 
 TYPE_CHECKING = False
@@ -355,8 +356,8 @@ class Parquet(Format):
         return _ColumnRows(file, path, list(self.fields or ()))
 
     def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
-        pyarrow = imported("pyarrow", "pyarrow", "files", "a Parquet file")
-        parquet = imported("pyarrow.parquet", "pyarrow", "files", "a Parquet file")
+        pyarrow = imported("pyarrow", "files", "a Parquet file", on_workers=True)
+        parquet = imported("pyarrow.parquet", "files", "a Parquet file", on_workers=True)
         columns = [list(column) for column in zip(*rows, strict=True)]
         try:
             table = pyarrow.table(columns, names=list(fields))
@@ -373,8 +374,8 @@ class Parquet(Format):
 class _ColumnRows(Reader):
     def __init__(self, file: BinaryIO, path: str, fields: list[str]) -> None:
         super().__init__(file, path)
-        pyarrow = imported("pyarrow", "pyarrow", "files", path)
-        parquet = imported("pyarrow.parquet", "pyarrow", "files", path)
+        pyarrow = imported("pyarrow", "files", path, on_workers=True)
+        parquet = imported("pyarrow.parquet", "files", path, on_workers=True)
         size = file.seek(0, 2)
         file.seek(max(0, size - _FOOTER))
         self._known_by = [size, crc32(file.read())]

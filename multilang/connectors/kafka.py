@@ -9,6 +9,7 @@ from __future__ import annotations
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
+from multilang.connectors.records import as_text
 from multilang.protocol.codec import dumps
 from multilang.state.kafka_client import REQUIRES, Topic, with_options
 
@@ -120,4 +121,4 @@ class KafkaSink(LingeringBolt):
         value = None if field is None else tup[field]
         if value is None:
             return None
-        return (value if isinstance(value, str) else dumps(value)).encode()
+        return as_text(value).encode()

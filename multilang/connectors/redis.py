@@ -8,9 +8,9 @@ from __future__ import annotations
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
-from multilang.protocol.codec import dumps
+from multilang.connectors.records import as_text, record
 from multilang.state.errors import StateError
-from multilang.state.redis_access import checked, with_access
+from multilang.state.redis_access import settings, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 
 TYPE_CHECKING = False
@@ -63,13 +63,7 @@ class RedisStreamSink(LingeringBolt):
         self.stream = stream
         self.fields = None if fields is None else list(fields)
         self.most = most
-        self.settings = {
-            "host": host,
-            "port": port,
-            "database": database,
-            "timeout": timeout,
-            **checked(access or {}, "access"),
-        }
+        self.settings = settings(host, port, database, timeout, access)
         self._where = f"stream {stream!r} in {place(self.settings)}"
 
     def check_start(self, conf: dict[str, Any]) -> None:
@@ -112,9 +106,5 @@ class RedisStreamSink(LingeringBolt):
             self._client.close()
 
     def _entry(self, tup: Tuple) -> dict[str, str]:
-        row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
-        return {
-            field: value if isinstance(value, str) else dumps(value)
-            for field, value in row.items()
-            if value is not None
-        }
+        row = record(tup, self.fields)
+        return {field: as_text(value) for field, value in row.items() if value is not None}

@@ -17,7 +17,9 @@ from time import monotonic
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError, imported
+from multilang.connectors.errors import ConnectorError
+from multilang.connectors.records import record
+from multilang.extras import imported
 from multilang.masked import is_reference, masked_text
 from multilang.secret import Secret
 from multilang.state.position_spout import PositionSpout
@@ -46,10 +48,10 @@ class _Database:
     """
 
     def __init__(self, url: str | Secret | Mapping[str, str], table: str, columns: Sequence[str]) -> None:
-        self.sa = imported("sqlalchemy", "sqlalchemy", "sql", f"the table {table!r}")
+        self.sa = imported("sqlalchemy", "sql", f"the table {table!r}", on_workers=True)
         text = Secret(url, "the URL of the database").reveal()
         self.where = f"table {table!r} of {masked_text(text)}"
-        errors = imported("sqlalchemy.exc", "sqlalchemy", "sql", self.where)
+        errors = imported("sqlalchemy.exc", "sql", self.where, on_workers=True)
         self.errors = errors
         try:
             self.engine = self.sa.create_engine(text)
@@ -332,7 +334,7 @@ class SqlSink(LingeringBolt):
         return ConnectorError(f"{self._database.where} can't be written: {_short(problem)}")
 
     def _row(self, tup: Tuple) -> dict[str, Any]:
-        row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
+        row = record(tup, self.fields)
         columns = self._database.table.c
         for field in row:
             if field not in columns:
@@ -364,7 +366,9 @@ class SqlSink(LingeringBolt):
 
 def _on_conflict(dialect: str) -> Any:
     def upsert(table: Any, key: Sequence[str], columns: Sequence[str]) -> Any:
-        insert = imported(f"sqlalchemy.dialects.{dialect}", "sqlalchemy", "sql", f"table {table.name!r}").insert(table)
+        insert = imported(f"sqlalchemy.dialects.{dialect}", "sql", f"table {table.name!r}", on_workers=True).insert(
+            table
+        )
         changed = {each: insert.excluded[each] for each in columns if each not in key}
         if not changed:
             return insert.on_conflict_do_nothing(index_elements=list(key))
@@ -374,7 +378,7 @@ def _on_conflict(dialect: str) -> Any:
 
 
 def _on_duplicate(table: Any, key: Sequence[str], columns: Sequence[str]) -> Any:
-    insert = imported("sqlalchemy.dialects.mysql", "sqlalchemy", "sql", f"table {table.name!r}").insert(table)
+    insert = imported("sqlalchemy.dialects.mysql", "sql", f"table {table.name!r}", on_workers=True).insert(table)
     changed = [each for each in columns if each not in key] or list(key)
     return insert.on_duplicate_key_update({each: insert.inserted[each] for each in changed})
 

@@ -101,7 +101,7 @@ class TailSpout(PositionSpout):
                 self._at_end()
                 return
             self._idle = False
-            self.emit([line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)])
+            self._send(line)
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
@@ -185,6 +185,9 @@ class TailSpout(PositionSpout):
         self._last = (self._last + line)[-_KNOWN_BY:]
         return line
 
+    def _send(self, line: bytes) -> None:
+        self.emit([line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)])
+
     def _at_end(self) -> None:
         """See whether the file was replaced."""
         self._idle = True
@@ -198,8 +201,7 @@ class TailSpout(PositionSpout):
             return
         rest = self._line()  # what came before it was renamed
         while rest is not None or self._partial:
-            line = rest if rest is not None else self._taken()
-            self.emit([line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)])
+            self._send(rest if rest is not None else self._taken())
             rest = self._line()
         self._idle = False
         self.close()

@@ -6,7 +6,7 @@ import os
 from glob import glob, has_magic
 
 from multilang.component.errors import ConfigError
-from multilang.connectors.errors import imported
+from multilang.extras import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def file_system(url: str) -> tuple[Any, str]:
     Raises:
         ConfigError: fsspec, or the package for this kind of URL, is missing.
     """
-    core = imported("fsspec.core", "fsspec", "files", f"the file {url}")
+    core = imported("fsspec.core", "files", f"the file {url}", on_workers=True)
     try:
         fs, path = core.url_to_fs(url)
     except (ImportError, ValueError) as problem:

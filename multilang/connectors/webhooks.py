@@ -19,6 +19,7 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
+from multilang.connectors.records import record
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.secret import Secret
@@ -326,7 +327,7 @@ class WebhookSink(LingeringBolt):
             self._pool.shutdown(cancel_futures=True)
 
     def _body(self, tup: Tuple) -> bytes:
-        row = tup.asdict() if self.fields is None else {field: tup[field] for field in self.fields}
+        row = record(tup, self.fields)
         return dumps(row["value"] if list(row) == ["value"] else row).encode()
 
     def _post(self, body: bytes) -> str | None:

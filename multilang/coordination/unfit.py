@@ -1,4 +1,4 @@
-"""What can't be coordinated: bolts that keep tuples until something else than their id ends.
+"""The bolts that can't be coordinated: those that keep tuples until something else than their id ends.
 
 An id (a request, a transaction) is finished when all of its tuples are acked. A checkpoint never comes to a bolt inside
 of a coordinated one, and a request or a transaction can't wait for the end of a window. An id of one's own can, with a

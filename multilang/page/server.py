@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,13 +57,11 @@ def serve(
     """
     with tempfile.TemporaryDirectory(prefix="multilang-page-") as folder:
         os.environ["NICEGUI_STORAGE_PATH"] = folder  # nothing is kept, and no folder made where the user stands
-        try:
-            import uvicorn
-            from fastapi import FastAPI
-            from nicegui import ui
-        except ImportError as problem:
-            raise ConfigError(f"the page needs nicegui ({problem}): pip install 'storm-multilang[page]'") from problem
+        ui = imported("nicegui", "page", "the page").ui
         import asyncio
+
+        import uvicorn
+        from fastapi import FastAPI
 
         from multilang.page.guard import Guard
         from multilang.page.strangers import Strangers

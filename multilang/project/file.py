@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multilang.extras import imported
 from multilang.masked import is_reference, is_secret, masked
 from multilang.project.errors import ProjectError
 from multilang.project.settings import Layer, Settings
@@ -172,12 +173,7 @@ def _read(path: Path) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        try:
-            import tomli as tomllib
-        except ModuleNotFoundError:
-            raise ProjectError(
-                f"{path} can't be read without the package tomli; install the extra: pip install 'storm-multilang[cli]'"
-            ) from None
+        tomllib = imported("tomli", "cli", f"reading {path}", error=ProjectError)
     try:
         read: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:

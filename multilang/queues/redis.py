@@ -15,7 +15,7 @@ from collections import deque
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
 from multilang.state.errors import StateError
-from multilang.state.redis_access import checked, with_access
+from multilang.state.redis_access import settings, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
 from multilang.state.settings import stored_name
@@ -84,13 +84,7 @@ class RedisStreamSpout(ReliableSpout):
         self.group = group
         self.take = take
         self.claim_idle_secs = claim_idle_secs
-        self.settings = {
-            "host": host,
-            "port": port,
-            "database": database,
-            "timeout": timeout,
-            **checked(access or {}, "access"),
-        }
+        self.settings = settings(host, port, database, timeout, access)
         self._where = f"stream {stream!r} in {place(self.settings)}"
 
     def check_start(self, conf: dict[str, Any]) -> None:

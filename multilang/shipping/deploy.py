@@ -7,6 +7,7 @@ Before anything is ended, Nimbus is asked for all that the running one was submi
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from multilang.shipping.submit import (
 from multilang.shipping.topology_status import topology_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from multilang.runtime.status import RunStatus
@@ -61,7 +62,7 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Found:
-    """What a deployment finds on the cluster.
+    """The state in which a deployment finds the cluster.
 
     Attributes:
         running: The name of the topology that is to be ended; None: none runs.
@@ -230,26 +231,17 @@ class _Deployment:
         if found.kept is None or found.running == former.name:
             self._kept = store.keep(nimbus, name, former, longest)
         else:  # the blob with the former one stays as it is
-            self._kept = replace(found.kept, **_begun(longest))
-            store.note(nimbus, name, self._kept)
+            self._kept = store.take_over(nimbus, name, found.kept, longest)
 
     def in_place(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
         """End what runs, and submit the new one."""
         name = shipment.topology.name
         if self._running is not None:
             self._end(self._running)
-        try:
+        with self._or_back("the new one can't be submitted", lambda: self._put_back(name)):
             self._submit(shipment, jars, self._active)
             self._say(f"the new one was submitted{'' if self._active else ', inactive'}")
             runs, status = wait_until_running(self._nimbus, name, self._timeout, settled=self._settled)
-        except (NimbusError, ShippingError) as error:
-            self._say(f"the new one can't be submitted: {error}")
-            self._put_back(name)
-            raise
-        except KeyboardInterrupt:
-            self._say("broken off")
-            self._put_back(name)
-            raise
         if runs:
             store.forget(self._nimbus, self._name)
             return Deployed(True, status, self._former, name=name)
@@ -264,8 +256,7 @@ class _Deployment:
         former, nimbus = self._former, self._nimbus
         other = beside_name(self._name) if former.name == self._name else self._name
         new = replace(shipment, topology=shipment.topology.with_conf({STORED_NAME: self._name}, other))
-        self._ended = False
-        try:
+        with self._or_back("the new one can't be started", lambda: self._go_back(other)):
             self._submit(new, jars, active=False)
             self._say(f"the new one was submitted beside it as {other!r}, inactive")
             runs, status = wait_until_running(nimbus, other, self._timeout, settled=0)
@@ -280,19 +271,25 @@ class _Deployment:
                     self._say(f"{other!r} emits")
                 settled = time.monotonic() + self._settled
                 runs, status = wait_until_running(nimbus, other, self._timeout, not_before=settled)
-        except (NimbusError, ShippingError) as error:
-            self._say(f"the new one can't be started: {error}")
-            self._go_back(other)
-            raise
-        except KeyboardInterrupt:
-            self._say("broken off")
-            self._go_back(other)
-            raise
         if not runs:
             self._say("the new one does not run")
             return Deployed(False, status, former, self._go_back(other), other)
         store.forget(nimbus, self._name)
         return Deployed(True, status, former, name=other)
+
+    @contextmanager
+    def _or_back(self, problem: str, back: Callable[[], object]) -> Iterator[None]:
+        """Call ``back`` if the block fails or is broken off. ``problem``: the failure, in words."""
+        try:
+            yield
+        except (NimbusError, ShippingError) as error:
+            self._say(f"{problem}: {error}")
+            back()
+            raise
+        except KeyboardInterrupt:
+            self._say("broken off")
+            back()
+            raise
 
     def _submit(self, shipment: Shipment, jars: Sequence[Path], active: bool) -> None:
         submit(self._nimbus, shipment, active=active, credentials=self._credentials, jars=jars)
@@ -347,14 +344,6 @@ class _Deployment:
         self._say("the former one was submitted again")
         store.forget(self._nimbus, self._name)
         return wait_until_running(self._nimbus, self._former.name, self._timeout)[0]
-
-
-def _begun(longest: float) -> dict[str, Any]:
-    import os
-    import socket
-
-    now = time.time()
-    return {"host": socket.gethostname(), "pid": os.getpid(), "began": now, "until": now + longest}
 
 
 def _alive(nimbus: Nimbus, name: str) -> list[Any]:

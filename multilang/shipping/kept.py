@@ -1,4 +1,4 @@
-"""What a deployment keeps in the cluster's blob store, so that the next one understands it if it is broken off.
+"""The facts that a deployment keeps in the cluster's blob store, so that the next one understands it if it is broken off.
 
 The next one may be made on another machine. There are two blobs: a few facts as JSON, and a zip with all that the former
 topology was submitted with. Both are there from before the first change until the deployment has ended, well or not.
@@ -12,7 +12,7 @@ import os
 import socket
 import time
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.blobs import delete_blob, read_blob, store_blob
@@ -86,8 +86,7 @@ def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
     Raises:
         RefusedError: Another deployment has begun.
     """
-    now = time.time()
-    kept = Kept(former.id, former.active, None, socket.gethostname(), os.getpid(), now, now + longest)
+    kept = Kept(former.id, former.active, None, **_begun_here(longest))
     try:
         _store(nimbus, keys(name)[0], _facts(kept), only_new=True)
     except RefusedError as error:
@@ -103,6 +102,20 @@ def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
         archive.writestr("former.jar", former.jar)
         archive.writestr("structure.thrift", _serialized(former.structure))
     _store(nimbus, keys(name)[1], out.getvalue())
+    return kept
+
+
+def take_over(nimbus: Nimbus, name: str, kept: Kept, longest: float) -> Kept:
+    """Note that a deployment begins now with what one that was broken off has kept; return its facts.
+
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+        kept: The facts of the one that was broken off.
+        longest: Seconds that the deployment may take.
+    """
+    kept = replace(kept, **_begun_here(longest))
+    note(nimbus, name, kept)
     return kept
 
 
@@ -177,6 +190,11 @@ def forget(nimbus: Nimbus, name: str) -> None:
         except RefusedError as error:
             if error.kind != "KeyNotFoundException":
                 raise
+
+
+def _begun_here(longest: float) -> dict[str, Any]:
+    now = time.time()
+    return {"host": socket.gethostname(), "pid": os.getpid(), "began": now, "until": now + longest}
 
 
 def _facts(kept: Kept) -> bytes:

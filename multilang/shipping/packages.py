@@ -66,7 +66,7 @@ class Package:
 
 
 def packages_of(topology: Topology, asked: set[str]) -> tuple[list[Package], list[str]]:
-    """What the tasks of ``topology`` need, and a sentence for each setting without which that is not known.
+    """Return the packages that the tasks of ``topology`` need, and a sentence for each setting without which that is not known.
 
     ``asked``: dotted names of ours that its modules import.
     Raises ConfigError for a conf that can't be read, ShippingError for a ``requires`` that is wrong.
@@ -128,7 +128,7 @@ def _downloaded(contents: Contents, package: Package, target: WheelTarget, requi
 
 
 def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]:
-    """What may have a ``requires``: what the components are made of, and where they keep state and transactions.
+    """Yield the objects that may have a ``requires``: what the components are made of, and where they keep state and transactions.
 
     ``missing`` gets a sentence for each setting that is not there.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang import transport
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.shipping.errors import NimbusError
 
 if TYPE_CHECKING:
@@ -57,13 +58,14 @@ def conf_file(environment: Mapping[str, str] | None = None) -> Path | None:
 
 def read_conf(path: Path) -> dict[str, Any]:
     """Return the entries of a storm.yaml. Raises NimbusError, with the file and the line."""
-    try:
-        import yaml
-    except ModuleNotFoundError:
-        raise NimbusError(
-            f"reading {path} needs the package PyYAML; install the extra: pip install 'storm-multilang[storm]', "
-            "or name the Nimbus: --nimbus host:port"
-        ) from None
+    yaml = imported(
+        "yaml",
+        "storm",
+        f"reading {path}",
+        package="PyYAML",
+        error=NimbusError,
+        more=", or name the Nimbus: --nimbus host:port",
+    )
     try:
         conf = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:  # its text quotes what stands there, and this may be a password

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from multilang.extras import imported
 from multilang.shipping.errors import NimbusError
 
 IDL = Path(__file__).with_name("nimbus.thrift")
@@ -17,10 +18,5 @@ def types() -> Any:
 
     Raises NimbusError without the extra ``storm``.
     """
-    try:
-        import thriftpy2
-    except ModuleNotFoundError as error:
-        raise NimbusError(
-            f"talking to Nimbus needs the package {error.name}; install the extra: pip install 'storm-multilang[storm]'"
-        ) from None
+    thriftpy2 = imported("thriftpy2", "storm", "talking to Nimbus", error=NimbusError)
     return thriftpy2.load(str(IDL), module_name="multilang_nimbus_thrift")

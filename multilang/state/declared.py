@@ -1,4 +1,4 @@
-"""What a component was declared with, as far as it tells one source or bolt from another.
+"""The arguments that a component was declared with, as far as it tells one source or bolt from another.
 
 Of the arguments, digests are kept: enough to tell that one changed, and nothing of its value. An argument that is a
 secret by its name is left out.

@@ -22,7 +22,7 @@ class StoreGoneError(StateError, UnrecoverableError):
 
 
 class ReshapedError(StateError, UnrecoverableError):
-    """What is stored was written by a topology of another shape. The message names the difference and the fix."""
+    """A stored state was written by a topology of another shape. The message names the difference and the fix."""
 
 
 class WrongProviderError(StateError, UnrecoverableError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from concurrent.futures import TimeoutError as FutureTimeout
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.masked import is_reference
 from multilang.secret import Secret
 
@@ -58,14 +59,7 @@ class Topic:
     """
 
     def __init__(self, servers: str, name: str, options: Mapping[str, Any], error: type[Exception]) -> None:
-        try:
-            import confluent_kafka
-        except ImportError as problem:
-            raise ConfigError(
-                f"Kafka needs the package confluent-kafka ({problem}): pip install 'storm-multilang[kafka]'; for a "
-                "cluster's workers put confluent-kafka into the file that multilang submit --requirements names"
-            ) from problem
-        self.kafka = confluent_kafka
+        self.kafka = imported("confluent_kafka", "kafka", "Kafka", package="confluent-kafka", on_workers=True)
         self.name = name
         self.where = f"topic {name!r} of Kafka at {servers}"
         self._error = error

@@ -139,7 +139,7 @@ class PositionSpout(ReplayableSpout):
 
     @property
     def kept_elsewhere(self) -> Opener:
-        """What opens the note beside the positions; see ``multilang.state.witness``."""
+        """Return the function that opens the note beside the positions; see ``multilang.state.witness``."""
         from multilang.state.positions import open_notes, open_set_notes
 
         return open_notes if self.needs_positions else open_set_notes

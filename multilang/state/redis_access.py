@@ -24,6 +24,25 @@ FORM = "redis://HOST:PORT/DATABASE, or rediss://USER@HOST:PORT/DATABASE?ca=FILE"
 _PATHS = ("ca", "cert", "key")
 
 
+def settings(
+    host: str, port: int, database: int, timeout: int, access: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return a place, as a component keeps it that is given its members one by one.
+
+    Args:
+        host: The server's host.
+        port: The server's port.
+        database: The number of the database.
+        timeout: Milliseconds that an answer may take.
+        access: The way in, see ``checked``.
+
+    Raises:
+        ConfigError: The way in is none.
+    """
+    reached = {"host": host, "port": port, "database": database, "timeout": timeout}
+    return {**reached, **checked(access or {}, "access")}
+
+
 def with_access(conf: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any]:
     """Return a place whose missing members are those of the conf's ``multilang.redis.access``.
 

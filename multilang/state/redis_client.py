@@ -7,6 +7,7 @@ from sys import exc_info
 from time import monotonic
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.state import redis_access as access
 from multilang.state.errors import StateError, StoreGoneError
 from multilang.state.settings import CONFIG
@@ -167,13 +168,7 @@ class _Patience:
 
 
 def _common(settings: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]]:
-    try:
-        import redis
-    except ImportError as problem:
-        raise StateError(
-            f"{what} needs the package redis ({problem}): pip install 'storm-multilang[redis]'; for a cluster's "
-            "workers put redis into the file that multilang submit --requirements names"
-        ) from problem
+    redis = imported("redis", "redis", what, error=StateError, on_workers=True)
     timeout = (settings.get("timeout") or 2000) / 1000
     return redis, {
         "socket_keepalive": True,

@@ -1,4 +1,4 @@
-"""What the stores of sources' positions know of the state, so that an older copy of the state is noticed.
+"""Notes of the state beside the positions of sources, so that an older copy of the state is noticed.
 
 Positions go on when tuples are acked, which is when the state has committed them. If the state is then put back to an
 older copy, and the positions in another store are not, all between the two would be missing. So before a transaction is

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ConfigError
-from multilang.component.streams import Stream, declared_streams
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import Foreign
 
@@ -11,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
+
+    from multilang.component.streams import Stream
 
 _WORD = r"[A-Za-z_$][\w$]*"
 
@@ -20,7 +20,7 @@ class JavaLong(int):
 
 
 class JavaObject:
-    """How Java makes an object: by a constructor, or by a static method, and by calls of methods on it.
+    """An object that Java makes: by a constructor, or by a static method, and by calls of methods on it.
 
     >>> config = JavaObject.static("org.apache.storm.kafka.spout.KafkaSpoutConfig", "builder", "kafka:9092", "clicks")
     >>> config = config.call("setProp", "group.id", "shop").call("build")
@@ -51,9 +51,7 @@ class JavaObject:
             method: The method.
             args: Its arguments.
         """
-        made = cls.__new__(cls)
-        made._set(java_class, None, method, args, True)
-        return made
+        return cls._made(java_class, None, method, args)
 
     def call(self, method: str, *args: Any) -> JavaObject:
         """Return what a method of this object returns, such as a builder's ``build``.
@@ -62,9 +60,7 @@ class JavaObject:
             method: The method.
             args: Its arguments.
         """
-        made = JavaObject.__new__(JavaObject)
-        made._set(self.java_class, self, method, args, True)
-        return made
+        return self._made(self.java_class, self, method, args)
 
     def do(self, method: str, *args: Any) -> JavaObject:
         """Return this object after a call of a method that returns nothing, such as a setter.
@@ -73,8 +69,14 @@ class JavaObject:
             method: The method.
             args: Its arguments.
         """
-        made = JavaObject.__new__(JavaObject)
-        made._set(self.java_class, self, method, args, False)
+        return self._made(self.java_class, self, method, args, returns=False)
+
+    @classmethod
+    def _made(
+        cls, java_class: str, base: JavaObject | None, method: str, args: tuple[Any, ...], returns: bool = True
+    ) -> JavaObject:
+        made = cls.__new__(cls)
+        made._set(java_class, base, method, args, returns)
         return made
 
     def _set(
@@ -114,14 +116,14 @@ class JavaComponent(Foreign):
         TopologyError: The class, an argument or a stream is malformed.
     """
 
-    __slots__ = ("args", "component_conf", "made", "streams")
+    __slots__ = ("args", "made")
 
     def __init__(
         self,
         what: str | JavaObject,
         args: Sequence[Any] = (),
-        output_fields: Sequence[str] | None = None,
-        output_streams: Mapping[str, Sequence[str] | Stream] | None = None,
+        output_fields: Sequence[str] | Mapping[str, Any] | None = None,
+        output_streams: Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None = None,
         conf: Mapping[str, Any] | None = None,
     ) -> None:
         kind = type(self).__name__
@@ -142,11 +144,7 @@ class JavaComponent(Foreign):
                     f"JavaObject({what!r}, ...) for anything else"
                 )
             _check_value(each, f"{kind}({what!r})")
-        try:
-            self.streams = declared_streams(output_fields, output_streams)
-        except ConfigError as problem:
-            raise TopologyError(f"{kind}({what!r}): {problem}") from problem
-        self.component_conf = dict(conf or {})
+        self._declare(what, output_fields, output_streams, conf)
 
     @property
     def java_class(self) -> str:
@@ -159,7 +157,7 @@ class JavaComponent(Foreign):
         return self.java_class
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it is, in JSON's types."""
+        """Return the component in JSON's types."""
         return {"java": self.java_class, "args": len(self.args)}
 
     def __repr__(self) -> str:

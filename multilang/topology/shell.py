@@ -15,23 +15,37 @@ if TYPE_CHECKING:
 class Foreign:
     """The base of components that are not written in Python: it has their streams and conf."""
 
-    __slots__ = ()
+    __slots__ = ("component_conf", "streams")
 
-    streams: Mapping[str, Stream]
     component_conf: dict[str, Any]
+    streams: Mapping[str, Stream]
 
     @property
     def description(self) -> str:
-        """What it is, in messages and pictures."""
+        """The component, in messages and pictures."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it is, in JSON's types."""
+        """Return the component in JSON's types."""
         raise NotImplementedError
 
     def declared_streams(self) -> dict[str, Stream]:
         """Return all output streams by name."""
         return dict(self.streams)
+
+    def _declare(
+        self,
+        what: object,
+        output_fields: Sequence[str] | Mapping[str, Any] | None,
+        output_streams: Mapping[str, Sequence[str] | Mapping[str, Any] | Stream] | None,
+        conf: Mapping[str, Any] | None,
+    ) -> None:
+        """Set the streams and the conf. ``what`` names the program in a message."""
+        try:
+            self.streams = declared_streams(output_fields, output_streams)
+        except ConfigError as problem:
+            raise TopologyError(f"{type(self).__name__}({what!r}): {problem}") from problem
+        self.component_conf = dict(conf or {})
 
 
 class ShellComponent(Foreign):
@@ -49,7 +63,7 @@ class ShellComponent(Foreign):
         TopologyError: The command or a stream is malformed.
     """
 
-    __slots__ = ("change_child_cwd", "command", "component_conf", "streams")
+    __slots__ = ("change_child_cwd", "command")
 
     def __init__(
         self,
@@ -76,11 +90,7 @@ class ShellComponent(Foreign):
                 "the jar's resources/) or False (in the worker's directory)"
             )
         self.change_child_cwd = change_child_cwd
-        try:
-            self.streams = declared_streams(output_fields, output_streams)
-        except ConfigError as problem:
-            raise TopologyError(f"{kind}({self.command!r}): {problem}") from problem
-        self.component_conf = dict(conf or {})
+        self._declare(self.command, output_fields, output_streams, conf)
 
     @property
     def description(self) -> str:
@@ -88,7 +98,7 @@ class ShellComponent(Foreign):
         return " ".join(self.command)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it is, in JSON's types."""
+        """Return the component in JSON's types."""
         return {"command": self.command, "change_child_cwd": self.change_child_cwd}
 
     def __repr__(self) -> str:

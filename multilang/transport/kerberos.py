@@ -6,6 +6,7 @@ Needs the extra ``kerberos``, whose package gssapi needs the system's Kerberos l
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.transport.base import LoginError
 from multilang.transport.digest import CLIENT, SERVICE
 from multilang.transport.jaas import FILE, read_section
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NO_LAYER = 1  # the bit of "neither signed nor encrypted" among those that the server offers
+_SYSTEM = ", which needs the system's Kerberos (Debian: apt-get install gcc libkrb5-dev)"
 
 
 class Gssapi:
@@ -31,13 +33,7 @@ class Gssapi:
     name = "GSSAPI"
 
     def __init__(self, service: str, host: str, options: Mapping[str, str], as_user: str) -> None:
-        try:
-            import gssapi
-        except ImportError as problem:
-            raise ConfigError(
-                f"a login by Kerberos needs the package gssapi ({problem}): pip install 'storm-multilang[kerberos]', which needs "
-                "the system's Kerberos (Debian: apt-get install gcc libkrb5-dev)"
-            ) from problem
+        gssapi = imported("gssapi", "kerberos", "a login by Kerberos", more=_SYSTEM)
         self._errors = gssapi.exceptions.GSSError
         self._as_user = as_user
         self._peer = f"{service}@{host}"

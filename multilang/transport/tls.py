@@ -9,6 +9,7 @@ from secrets import token_hex
 from tempfile import NamedTemporaryFile
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.transport.base import LoginError, Transport
 
 TYPE_CHECKING = False
@@ -143,14 +144,10 @@ def _as_pem(
 
 
 def _from_pkcs12(key: str, path: str, data: bytes, password: Secret | None, once: str | None) -> bytes:
-    try:
-        from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
-    except ImportError as problem:
-        raise ConfigError(
-            f"{key} is {path}; reading a PKCS #12 file needs the package cryptography ({problem}): pip install 'storm-multilang[tls]', "
-            "or name a PEM file"
-        ) from problem
+    imported("cryptography", "tls", f"{key} is {path}, a PKCS #12 file, and reading it", more=", or name a PEM file")
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, PrivateFormat
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
     try:
         store: Any = load_pkcs12(data, password.reveal().encode() if password else None)
     except ValueError:

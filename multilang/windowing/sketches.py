@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.windowing.aggregates import Aggregate
 
 TYPE_CHECKING = False
@@ -16,14 +17,7 @@ if TYPE_CHECKING:
 
 @cache
 def _datasketches() -> Any:
-    try:
-        import datasketches
-    except ImportError as error:
-        raise ConfigError(
-            f"ApproximateDistinct needs the package datasketches ({error}): pip install 'storm-multilang[sketches]'; for "
-            "a cluster's workers put datasketches into the file that multilang submit --requirements names"
-        ) from error
-    return datasketches
+    return imported("datasketches", "sketches", "ApproximateDistinct", on_workers=True)
 
 
 class ApproximateDistinct(Aggregate):

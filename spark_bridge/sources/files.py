@@ -14,6 +14,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from multilang.connectors.urls import packages_of_url
+from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
 
@@ -35,13 +36,10 @@ class Folder:
     """A folder on any file system that fsspec knows, by its URL. Raises SourceError for an unknown file system."""
 
     def __init__(self, url: str) -> None:
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise SourceError("published sources need fsspec: pip install 'storm-multilang[spark]'") from None
+        core = imported("fsspec.core", "spark", "a published source", error=SourceError)
         self.url = url
         try:
-            self.fs, path = url_to_fs(url)
+            self.fs, path = core.url_to_fs(url)
         except (ImportError, ValueError) as error:
             raise SourceError(f"{url!r} can't be opened: {error}") from None
         self.path = path.rstrip("/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from multilang.connectors.values import plain
+from multilang.extras import imported
 from multilang.protocol.codec import loads
 from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, packages_for, verified
@@ -216,8 +217,4 @@ class _Sparse(io.RawIOBase):
 
 
 def _parquet() -> Any:
-    try:
-        import pyarrow.parquet
-    except ImportError:
-        raise SourceError("published sources need pyarrow: pip install 'storm-multilang[spark]'") from None
-    return pyarrow.parquet
+    return imported("pyarrow.parquet", "spark", "a published source", error=SourceError)

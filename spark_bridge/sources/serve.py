@@ -12,6 +12,7 @@ from concurrent.futures import TimeoutError as NotYet
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING
 
+from multilang.extras import imported
 from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Channel, secret
 from spark_bridge.sources.errors import ChangedRowsError, SourceError, SourceUnavailable
 from spark_bridge.sources.live import RDDSource
@@ -402,8 +403,9 @@ def _bar(served: Served, wanted: bool | None) -> _Bar:
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return _Bar()
     try:
-        return _RichBar(served.rdd_source.partitions)
-    except ImportError:
+        imported("rich", "cli", "the progress bar", error=SourceError)
+    except SourceError:
         if wanted:
-            raise SourceError("the progress bar needs rich: pip install 'storm-multilang[cli]'") from None
+            raise
         return _Bar()
+    return _RichBar(served.rdd_source.partitions)

@@ -68,7 +68,7 @@ def test_a_missing_package_is_named_before_the_run_begins(tmp_path, monkeypatch)
     (tmp_path / "nicegui.py").write_text("raise ImportError('not installed')")
     monkeypatch.syspath_prepend(tmp_path)
     before = children()
-    with pytest.raises(ConfigError, match=r"needs nicegui .*pip install 'storm-multilang\[page\]'"):
+    with pytest.raises(ConfigError, match=r"needs the package nicegui .*pip install 'storm-multilang\[page\]'"):
         RunPage(lambda: STATUS, 0)
     assert children() == before
 

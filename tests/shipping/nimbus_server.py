@@ -25,7 +25,7 @@ class Gone(Exception):
 
 
 class NimbusServer:
-    """What a Nimbus knows.
+    """The topologies and blobs that a Nimbus knows.
 
     Attributes:
         topologies: By name.

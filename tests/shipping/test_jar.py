@@ -59,6 +59,7 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
         "checksums.py",
         "component",
         "dotted.py",
+        "extras.py",
         "lazy.py",
         "masked.py",
         "plain.py",

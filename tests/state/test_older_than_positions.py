@@ -201,7 +201,7 @@ def test_state_and_positions_of_one_moment_go_on(request, tmp_path):
 
 
 def dies_in_its_first_checkpoint(place):
-    """What the checkpoint spout of a run stores that is killed in its first checkpoint."""
+    """Return the rows that the checkpoint spout stores in a run that is killed in its first checkpoint."""
     stored = StoredStates(place.topology(0), place.conf)
     coordinator = stored.provider.new_state(COORDINATOR)
     witness = Witness(stored.topology["$checkpointspout"].component.kept, stored.conf)

@@ -319,7 +319,7 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gon
 
 
 def contents_of(kind, conf, name):
-    """What is stored of one task."""
+    """Return the stored rows of one task."""
     if kind == "sqlite":
         with sqlite3.connect(conf["topology.state.provider.config"]["path"]) as live:
             found = {

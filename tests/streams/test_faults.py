@@ -1,4 +1,4 @@
-"""What Storm's own streams get wrong (part B5 of the study), and what happens when a user's function fails."""
+"""The cases that Storm's own Stream API gets wrong, and what happens when a user's function fails."""
 
 from __future__ import annotations
 

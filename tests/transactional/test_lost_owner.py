@@ -115,7 +115,7 @@ def in_zookeeper(conf):
     ]
 )
 def store(request, tmp_path, monkeypatch):
-    """What makes an owner for a run, and what deletes the record."""
+    """Return the functions that make an owner for a run, and delete the record."""
     monkeypatch.setattr(owners, "LEASE_SECS", 0.5)
     monkeypatch.setattr(owners, "BEAT_SECS", 5.0)
     kind, place = request.param.split()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,12 +80,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     Raises:
         ConfigError: It can't be read.
     """
-    try:
-        import yaml
-    except ImportError:
-        raise ConfigError(
-            f"{path} is read with the package pyyaml; install the extra: pip install 'storm-multilang[storm]'"
-        ) from None
+    yaml = imported("yaml", "storm", f"reading {path}", package="PyYAML")
     try:
         with open(path, encoding="utf-8") as file:
             entries = yaml.safe_load(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.state.errors import StoreGoneError
-from multilang.state.redis_access import checked
+from multilang.state.redis_access import settings
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.maps.backing import Backing
 
@@ -69,13 +69,7 @@ class RedisBacking(Backing):
         access: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
-        self._settings = {
-            "host": host,
-            "port": port,
-            "database": database,
-            "timeout": timeout,
-            **checked(access or {}, "access"),
-        }
+        self._settings = settings(host, port, database, timeout, access)
 
     def multi_get(self, keys: Sequence[str]) -> list[str | None]:
         if not keys:

@@ -38,7 +38,7 @@ _FIX = (
 
 
 class Noted(NamedTuple):
-    """What is noted of a map.
+    """The facts that are noted of a map.
 
     Attributes:
         epoch: The last epoch in which it was updated; None: it never was.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
-from multilang.state.redis_access import checked, with_access
+from multilang.state.redis_access import settings, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
@@ -46,13 +46,7 @@ class _RedisStreams(SourceSpout):
         if isinstance(streams, str) or not streams:
             raise ConfigError(f'streams is {streams!r}; use a list of names, ["orders-0", "orders-1"]')
         self.streams = list(streams)
-        self.settings = {
-            "host": host,
-            "port": port,
-            "database": database,
-            "timeout": timeout,
-            **checked(access or {}, "access"),
-        }
+        self.settings = settings(host, port, database, timeout, access)
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Open the source once, with a short patience since somebody waits for the answer."""

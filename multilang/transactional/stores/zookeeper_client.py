@@ -8,6 +8,7 @@ from time import monotonic, sleep
 
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
+from multilang.extras import imported
 from multilang.state.errors import StateError
 from multilang.transactional.stores.zookeeper_access import AUTH_SCHEME, SUPER_ACL, ZooKeeperAccess
 
@@ -74,14 +75,10 @@ class ZooKeeperClient:
         close_all(self._kazoo.stop, self._kazoo.close)
 
     def _connect(self) -> Any:
-        try:
-            from kazoo.client import KazooClient
-        except ImportError as problem:
-            raise StateError(
-                f"transactions in ZooKeeper need the package kazoo ({problem}): pip install 'storm-multilang[zookeeper]'; for a "
-                "cluster's workers put kazoo into the file that multilang submit --requirements names"
-            ) from problem
-        return KazooClient(
+        kazoo = imported(
+            "kazoo.client", "zookeeper", "a store of transactions in ZooKeeper", error=StateError, on_workers=True
+        )
+        return kazoo.KazooClient(
             self.servers,
             timeout=self.session_secs,
             logger=_of_kazoo,

@@ -26,7 +26,7 @@ def has(*names):
 
 
 def altered(value):
-    """What a careless copy makes of a value."""
+    """Return a value as a careless copy leaves it."""
     if has("texts_are_normalised") and isinstance(value, str):
         return unicodedata.normalize("NFC", value)
     if has("long_integers_are_doubles") and type(value) is int and abs(value) > 10**11:
