@@ -96,6 +96,10 @@ class BlockBoltCollector(BoltFilter, Blocks):
         """Return the function that takes a tuple off the wire; see Inputs.receiver."""
         return self._inputs.receiver(execute, between, self._send_now, self.execute_many)
 
+    def pause(self) -> None:
+        """Run timers that are due, and send what waits, if it is time: for who takes the tuples of a block together."""
+        self._inputs.pause()
+
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         self._inputs.settle_many(tups, ok)
 

@@ -8,18 +8,19 @@ from time import monotonic
 
 from multilang.blocks.block import is_apart, read_block
 from multilang.blocks.names import STREAM
-from multilang.component.many import Tuples
+from multilang.component.many import LazyTuples
 from multilang.protocol.errors import LocalProtocolError
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from multilang.blocks.outgoing import OpenBlocks
     from multilang.blocks.threads import MainThread
     from multilang.component.collector import BoltCollector, Settle
+    from multilang.component.many import Tuples
     from multilang.component.wire import Wire
     from multilang.protocol.messages import Schema
 
@@ -104,45 +105,27 @@ class BlockTuple(Tuple):
             return super().__getitem__(key)  # which takes slices, and says what is wrong
 
 
-class BlockTuples(Tuples):
-    """The tuples of one stream in a block, each of which is made when it is asked for.
+class BlockTuples(LazyTuples):
+    """The tuples of one stream in a block.
 
     Attributes:
         run: The properties that they share.
-        rows: The values of each.
-        settled: Whether all were acked or failed together.
     """
 
-    __slots__ = ("_first", "_made", "_stream", "rows", "run", "settled")
+    __slots__ = ("_first", "_stream", "run")
 
     def __init__(self, run: Run, rows: list[list[Any]], stream: str, first: int) -> None:
+        super().__init__(rows)
         self.run = run
-        self.rows = rows  # type: ignore[misc]
         self._first = first
-        self._made: dict[int, BlockTuple] = {}
         self._stream = stream
-        self.settled = False
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self._at(each) for each in range(*index.indices(len(self.rows)))]
-        return self._at(range(len(self.rows))[index])
-
-    def __iter__(self) -> Iterator[Tuple]:
-        return map(self._at, range(len(self.rows)))
-
-    def _at(self, index: int) -> BlockTuple:
-        tup = self._made.get(index)
-        if tup is None:
-            tup = self._made[index] = BlockTuple.__new__(BlockTuple)
-            tup.run = self.run
-            tup.index = self._first + index
-            tup.stream = self._stream
-            tup.values = self.rows[index]
-            tup.unfinished = not self.settled
+    def make(self, index: int) -> BlockTuple:
+        tup = BlockTuple.__new__(BlockTuple)
+        tup.run = self.run
+        tup.index = self._first + index
+        tup.stream = self._stream
+        tup.values = self.rows[index]
         return tup
 
     @property
@@ -157,31 +140,17 @@ class BlockTuples(Tuples):
     def task(self) -> int:
         return self.run.task
 
-    def column(self, field: int | str) -> list[Any]:
-        try:
-            at: Any = field if isinstance(field, int) else self.run.positions[field]
-            return [row[at] for row in self.rows]
-        except LookupError:
-            return super().column(field)  # which says what is wrong
+    @property
+    def positions(self) -> dict[str, int]:
+        return self.run.positions
 
     def unfinished(self, id: str) -> BlockTuple | None:
         """Return the unfinished tuple with this id; None if there is none."""
         block, _, place = id.rpartition(":")
         if block != self.run.block.wire.id or not place.isdigit() or not 0 <= int(place) - self._first < len(self.rows):
             return None
-        tup = self._at(int(place) - self._first)
+        tup: BlockTuple = self.at(int(place) - self._first)
         return tup if tup.unfinished else None
-
-    def settle(self) -> int:
-        """Have none of them unfinished any more, and return how many were."""
-        if self.settled:
-            return 0
-        self.settled = True
-        left = len(self.rows)
-        for tup in self._made.values():
-            left -= not tup.unfinished
-            tup.unfinished = False
-        return left
 
 
 class Inputs:
@@ -199,6 +168,7 @@ class Inputs:
         done: The blocks on the wire all of whose tuples were acked.
         source: Returns the component, the stream and the task that tuples in blocks come from, for those on the wire.
         ack: Acks an input.
+        pause: Runs timers that are due, and sends what waits if nothing was sent for a while.
     """
 
     def __init__(
@@ -220,6 +190,7 @@ class Inputs:
         self._unfinished: dict[str, BlockTuple] = {}
         self._many: BlockTuples | None = None  # those that the component works on
         self.source: Source | None = None
+        self.pause: Callable[[], None] = _nothing
         self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
         self.done: deque[Tuple] = deque()
         self._sent_at = monotonic()
@@ -244,6 +215,13 @@ class Inputs:
         unfinished, done, source, apart = self._unfinished, self.done, self.source, self._apart
         timers, send_if_due = self._scope.timers.heap, self._sender(send)
 
+        def pause() -> None:
+            if timers:
+                between()
+            send_if_due()
+
+        self.pause = pause
+
         def receive(wire: Tuple) -> None:
             if wire.stream != STREAM:
                 execute(wire)
@@ -265,9 +243,7 @@ class Inputs:
                         self._many = None
                         self._keep(tups)
                         index += len(rows)
-                    if timers:
-                        between()
-                    send_if_due()
+                    pause()
                     continue
                 for values in rows:
                     tup = new(kind)
@@ -479,3 +455,7 @@ class Inputs:
             acked = self._acked[:alone]
             del self._acked[:alone]
             self._inner.finish(acked, True)
+
+
+def _nothing() -> None:
+    """Do nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from multilang.chains.tuples import ChainTuple, Origin, OuterTuple
+from multilang.chains.tuples import ChainTuple, ChainTuples, Origin, OuterTuple, OuterTuples
 from multilang.component.collector import BoltCollector, many_anchored, one_by_one
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
@@ -13,7 +13,7 @@ from multilang.protocol.outputs import Outputs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol
 
     from multilang.chains.member import Member
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         wire: Wire
         main: int
         out: list[tuple[Member, ChainTuple]]
-        done: list[tuple[Tuple, bool]]
+        done: list[tuple[Tree, bool]]
         emit: Emit
 
         def call(self, call: Callable[[], object]) -> None: ...
@@ -90,10 +90,16 @@ class MemberCollector(BoltCollector):
         self.ack = self._fast_ack()
         self.fail = lambda tup: self._settle(tup, False)
 
-    def _fast_emit(self, automatic: bool) -> Emit:
+    def _fast_emit(self, automatic: bool) -> Emit:  # noqa: C901 - a call for each part would cost as much as the part
         """Return an ``emit``; with ``automatic``, it is anchored to the scope's anchors unless anchors are given."""
         scope, running, member, main = self.scope, self._running, self._member, self._running.main
-        out, routes, new, kind = running.out, self.routes, ChainTuple.__new__, ChainTuple
+        out, routes, new, kind, runs = (
+            running.out,
+            self.routes,
+            ChainTuple.__new__,
+            ChainTuple,
+            (ChainTuples, OuterTuples),
+        )
         otherwise, stats = self._emit, member.stats
 
         def emit(
@@ -114,14 +120,26 @@ class MemberCollector(BoltCollector):
                     and on_task_ids is None
                     and len(values) == route.width
                     and anchors
-                    and len(anchors) == 1
                     and get_ident() == main
                 ):
-                    anchor: Any = anchors[0]
-                    if isinstance(anchor, kind) and anchor.unfinished and anchor.owner is member and anchor.trees:
-                        trees = anchor.trees
+                    trees: Any = None
+                    anchor: Any = anchors
+                    if type(anchor) in runs:
+                        if anchor.owner is member and anchor.open:
+                            trees = anchor.trees
+                    elif len(anchors) == 1:
+                        anchor = anchors[0]
+                        if isinstance(anchor, kind) and anchor.unfinished and anchor.owner is member:
+                            trees = anchor.trees
+                    if trees:
                         for target in route.targets:
                             row = normalize(values)
+                            if target.execute_many is not None:
+                                target.put(route.origin, trees, row)
+                                for tree in trees:
+                                    tree.left += 1
+                                stats.transferred += 1
+                                continue
                             tup = new(kind)
                             tup.values = row
                             tup.stream = route.origin.stream
@@ -177,7 +195,7 @@ class MemberCollector(BoltCollector):
         self,
         values: Values,
         stream: str,
-        trees: Sequence[Tree],
+        trees: tuple[Tree, ...],
         direct_task: int | None,
         need_task_ids: bool,
         on_task_ids: OnTaskIds | None,
@@ -196,7 +214,10 @@ class MemberCollector(BoltCollector):
                     tree.left += 1
                 if not trees:
                     running.hold(1)
-                running.out.append((target, self._tuple(route, normalize(values), trees, target)))
+                if target.execute_many is not None:
+                    target.put(route.origin, trees, normalize(values))
+                else:
+                    running.out.append((target, self._tuple(route, normalize(values), trees, target)))
                 stats.transferred += 1
         if route.outside is not None:
             outer = [tree.outer for tree in trees if not tree.failed]
@@ -208,27 +229,29 @@ class MemberCollector(BoltCollector):
         return [*route.tasks, *(others or ())] if need_task_ids else None
 
     @staticmethod
-    def _tuple(route: Route, values: list[Any], trees: Sequence[Tree], target: Member) -> ChainTuple:
+    def _tuple(route: Route, values: list[Any], trees: tuple[Tree, ...], target: Member) -> ChainTuple:
         tup = ChainTuple.__new__(ChainTuple)
         tup.values = values
         tup.stream = route.origin.stream
         tup.origin = route.origin
-        tup.trees = tuple(trees)
+        tup.trees = trees
         tup.owner = target
         tup.unfinished = True
         return tup
 
-    def _trees(self, anchors: Anchors) -> Sequence[Tree]:
+    def _trees(self, anchors: Anchors) -> tuple[Tree, ...]:
         """Return the tuples from outside that the anchors come of."""
         if not anchors and (anchors is None or isinstance(anchors, list | tuple)):
             return ()
+        if isinstance(anchors, ChainTuples) and anchors.owner is self._member and not anchors.settled:
+            return anchors.trees if anchors.open else ()
         given: Any = anchors
         if isinstance(given, str | Tuple) or not hasattr(given, "__iter__"):
             kind = Tuple if isinstance(given, Tuple) else type(given)
             raise LocalProtocolError(
                 f"component {self._member.id!r}: anchors is a list of tuples, not {kind.__name__}; write anchors=[tup]"
             )
-        return list({tree: None for each in given for tree in self.find(each, "anchor").trees})
+        return tuple({tree: None for each in given for tree in self.find(each, "anchor").trees})
 
     def find(self, tup: Tuple | str, what: str) -> ChainTuple:
         """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, to "ack", "fail" or "anchor" it.
@@ -266,7 +289,7 @@ class MemberCollector(BoltCollector):
                 for tree in tup.trees:
                     tree.left -= 1
                     if not tree.left and not tree.failed:
-                        done.append((tree.outer, True))
+                        done.append((tree, True))
                 if member.named:
                     member.forget(tup)
             else:
@@ -275,12 +298,20 @@ class MemberCollector(BoltCollector):
         return ack
 
     def _settle(self, given: Tuple | str, ok: bool) -> None:
-        tup = self._finish(given, "ack" if ok else "fail")
-        running = self._running
-        if get_ident() == running.main:
-            self.settled(tup, ok)
-        else:
-            running.call(lambda: self.settled(tup, ok))
+        trees = self._finish(given, "ack" if ok else "fail").trees
+        self._running.here(lambda: self.settled(trees, 1, ok))
+
+    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        member = self._member
+        if not isinstance(tups, ChainTuples) or tups.owner is not member:
+            super().settle_many(tups, ok)
+            return
+        left, trees = tups.settle(), tups.trees
+        if member.named:
+            for tup in tups.made.values():
+                member.forget(tup)
+        if left:
+            self._running.here(lambda: self.settled(trees, left, ok))
 
     def _finish(self, given: Tuple | str, what: str) -> ChainTuple:
         """Return the unfinished input, which is finished now as far as the component sees."""
@@ -289,24 +320,30 @@ class MemberCollector(BoltCollector):
         self._member.forget(tup)
         return tup
 
-    def settled(self, tup: ChainTuple, ok: bool) -> None:
-        """Count a finished input, in the main thread."""
+    def settled(self, trees: Sequence[Tree], tuples: int, ok: bool) -> None:
+        """Count so many finished inputs, in the main thread.
+
+        Args:
+            trees: The tuples from outside that they came of.
+            tuples: Their number.
+            ok: Whether they were acked.
+        """
         running, stats = self._running, self._member.stats
         if ok:
-            stats.acked += 1
+            stats.acked += tuples
         else:
-            stats.failed += 1
-        if not tup.trees:
-            running.hold(-1)
-        for tree in tup.trees:
-            tree.left -= 1
+            stats.failed += tuples
+        if not trees:
+            running.hold(-tuples)
+        for tree in trees:
+            tree.left -= tuples
             if tree.failed:
                 continue
             if not ok:
                 tree.failed = True
-                running.done.append((tree.outer, False))
+                running.done.append((tree, False))
             elif not tree.left:
-                running.done.append((tree.outer, True))
+                running.done.append((tree, True))
 
     def received(self, tup: Tuple | str) -> Tuple:
         return self.find(tup, "ack")
@@ -327,7 +364,7 @@ class MemberCollector(BoltCollector):
 
         def settle() -> None:
             for tup in finished:
-                self.settled(tup, ok)
+                self.settled(tup.trees, 1, ok)
 
         self._running.here(settle)
 

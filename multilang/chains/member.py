@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import deque
+
+from multilang.chains.tuples import ChainTuples
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from multilang.chains.tuples import ChainTuple
+    from multilang.chains.tuples import ChainTuple, Tree
     from multilang.chains.view import View
     from multilang.component.base import Component
     from multilang.component.context import Context
+    from multilang.component.many import Tuples
     from multilang.protocol.messages import Tuple
 
 SAMPLE_EVERY = 20  # one of so many tuples is measured
@@ -48,6 +53,9 @@ class Member:
         stats: Its counts.
         named: Its unfinished inputs whose id was asked for.
         execute: Runs one tuple through it.
+        execute_many: Runs many tuples through it; None: it takes them one by one.
+        runs: The tuples that it will get together.
+        most: The largest number of these in one call.
         countdown: Counts down to the next tuple whose time is measured.
         every: The number that ``countdown`` was set to.
     """
@@ -62,6 +70,9 @@ class Member:
         self.stats = Stats()
         self.named: dict[str, ChainTuple] = {}
         self.execute: Callable[[Tuple], object] = _not_started
+        self.execute_many: Callable[[Tuples], None] | None = None
+        self.runs: deque[ChainTuples] = deque()
+        self.most = 1
         self.countdown = self.every = 1
         self.collector: Any = None
         self._names = 0
@@ -74,6 +85,16 @@ class Member:
         if tup.unfinished:
             self.named[id] = tup
         return id
+
+    def put(self, origin: Any, trees: tuple[Tree, ...], values: list[Any]) -> None:
+        """Add a tuple to those that it will get together."""
+        runs = self.runs
+        if runs:
+            last = runs[-1]
+            if last.origin is origin and last.trees == trees and len(last.rows) < self.most:
+                last.rows.append(values)
+                return
+        runs.append(ChainTuples(self, origin, trees, [values]))
 
     def count_tasks(self, tasks: int) -> None:
         """Count the tasks outside that got a tuple in blocks."""

@@ -8,10 +8,11 @@ from collections import deque
 from time import monotonic
 
 from multilang.blocks.bolt import BlockBoltCollector
+from multilang.blocks.names import BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES
 from multilang.chains.collector import MemberCollector, Route
 from multilang.chains.member import SAMPLE_EVERY, Member
 from multilang.chains.names import chain_stream
-from multilang.chains.tuples import Origin, OuterTuple, Tree
+from multilang.chains.tuples import Origin, OuterTuple, OuterTuples, Tree
 from multilang.component.runner import start_bolt
 from multilang.component.wire import Blocks
 
@@ -23,17 +24,19 @@ if TYPE_CHECKING:
     from multilang.chains.view import View
     from multilang.component.base import Component
     from multilang.component.collector import BoltCollector
+    from multilang.component.many import Tuples
     from multilang.component.wire import Wire
     from multilang.protocol.messages import Tuple
 
-_MOST_SECS = 0.005  # between two times that acks are sent, while the chain works
+_MOST_SECS = 0.005  # between two times that acks and blocks are sent, while the chain works
 
 
 class Running(Blocks):
     """The members of a chain at work.
 
-    A tuple's descendants are run before the next tuple; each member gets the tuples of another in the order in which they
-    were emitted. No member is called while one works: what threads and callbacks bring waits until then.
+    A tuple's descendants are run before the next tuple; but members that take many tuples get those of a whole block
+    together, or of as much of it as is done in a few milliseconds. Each member gets the tuples of another in the order in
+    which they were emitted. No member is called while one works: what threads and callbacks bring waits until then.
 
     Args:
         components: The members by their ids, sources before subscribers.
@@ -45,6 +48,7 @@ class Running(Blocks):
     Attributes:
         out: The tuples that the member at work emitted to others.
         done: The tuples from outside that are to be acked (True) or failed.
+        members: The members, sources before subscribers.
         current: The member at work, or the last one.
         local: Whether the parent is our own.
     """
@@ -57,9 +61,10 @@ class Running(Blocks):
         self.wire = wire
         self.main = get_ident()
         self.out: list[tuple[Member, ChainTuple]] = []
-        self.done: list[tuple[Tuple, bool]] = []
+        self.done: list[tuple[Tree, bool]] = []
         self.members = [Member(id, component, view) for id, component in components.items()]
         self.current = self.members[0]
+        self._many: list[Member] = []  # those that take many tuples together
         self._ticking = [member for member in self.members if member.has_ticks]
         self.local = local
         self._calls: deque[Callable[[], object]] = deque()
@@ -103,6 +108,14 @@ class Running(Blocks):
                 member.conf,
                 member.context,
             )
+        conf = self.members[0].conf
+        if conf.get(EXCHANGE, DEFAULT) != BY_TUPLE:
+            for member in self.members:
+                member.execute_many = member.collector.execute_many
+                member.most = conf.get(TUPLES, MAX_TUPLES)
+            self._many = [member for member in self.members if member.execute_many is not None]
+        if self._many and self._in_blocks:
+            self.inner.execute_many = self.receive_many
         return self.receive
 
     @property
@@ -115,7 +128,7 @@ class Running(Blocks):
 
     def receive(self, outer: Tuple) -> None:
         """Run a tuple from outside through the chain."""
-        if self.out or self._calls:
+        if self.out or self._calls or self._many:
             self.drain()
         if outer.task < 0 and outer.is_tick:
             self._tick(outer)
@@ -131,11 +144,38 @@ class Running(Blocks):
         if self.done and (self._in_blocks or monotonic() - self._settled_at > _MOST_SECS):
             self._settle()
 
+    def receive_many(self, block: Tuples) -> None:
+        """Run the tuples of a block through the chain, some members of which take many together."""
+        self.drain()
+        first = self.members[0]
+        tups = OuterTuples(first, block, (Tree(block[0], block),), block.rows)
+        if first.execute_many is not None:
+            first.runs.append(tups)
+        else:
+            since = monotonic()
+            for index in range(len(tups)):
+                self._work(((first, tups.make(index)),), many=False)
+                if monotonic() - since > _MOST_SECS:
+                    self._work(())
+                    self._pause()
+                    since = monotonic()
+        self._work(())
+        if self.done:
+            self._settle()
+
+    def _pause(self) -> None:
+        """Run timers and send what waits, as without a chain between the tuples of a block."""
+        if self.done:
+            self._settle()
+        assert isinstance(self.inner, BlockBoltCollector)
+        self.inner.pause()
+        self.drain()
+
     def _tick(self, outer: Tuple) -> None:
         tree = Tree(outer)
         tree.left = len(self._ticking)
         if not tree.left:
-            self.done.append((outer, True))
+            self.done.append((tree, True))
         for member in self._ticking:
             tup = OuterTuple.__new__(OuterTuple)
             tup.origin = outer
@@ -146,10 +186,13 @@ class Running(Blocks):
             tup.unfinished = True
             self._work(((member, tup),))
 
-    def _work(self, items: Iterable[tuple[Member, ChainTuple]]) -> None:
+    def _work(self, items: Iterable[tuple[Member, ChainTuple]], many: bool = True) -> None:
+        """Run tuples, and all that they lead to; with ``many``, also what waits for members that take many."""
         self._busy = True
         try:
             self._run(items)
+            if many and self._many:
+                self._run_many()
         except BaseException:
             self._broken = True  # the process ends; what the members have not got yet is lost with it
             raise
@@ -173,6 +216,21 @@ class Running(Blocks):
                 mine = out[:]
                 out.clear()
                 self._run(mine)
+
+    def _run_many(self) -> None:
+        out = self.out
+        for member in self._many:  # what one leads to waits for others behind it
+            while member.runs:
+                tups = member.runs.popleft()
+                self.current = member
+                member.stats.executed += len(tups)
+                start = monotonic()
+                member.execute_many(tups)  # type: ignore[misc]
+                member.stats.secs += monotonic() - start
+                if out:
+                    mine = out[:]
+                    out.clear()
+                    self._run(mine)
 
     # ---- what comes from elsewhere ----
 
@@ -200,7 +258,7 @@ class Running(Blocks):
         if self._busy or self._broken:
             return
         out, calls = self.out, self._calls
-        while out or calls:
+        while out or calls or any(member.runs for member in self._many):
             if calls and not out:
                 self._busy = True
                 try:
@@ -210,9 +268,13 @@ class Running(Blocks):
                     raise
                 finally:
                     self._busy = False
-            mine = out[:]
+            # Timers of several members may have emitted: what was emitted farther behind goes before what comes of the rest.
+            mine = sorted(out, key=self._place, reverse=True)
             out.clear()
             self._work(mine)
+
+    def _place(self, item: tuple[Member, ChainTuple]) -> int:
+        return self.members.index(item[0])
 
     # ---- acks ----
 
@@ -229,9 +291,8 @@ class Running(Blocks):
         if done:
             mine = done[:]
             done.clear()
-            ack, fail = self.inner.ack, self.inner.fail
-            for outer, ok in mine:
-                (ack if ok else fail)(outer)
+            for tree, ok in mine:
+                tree.settle(self.inner, ok)
 
     def _tell(self) -> None:
         if not self.local:

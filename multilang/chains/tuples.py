@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from multilang.component.many import LazyTuples
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from multilang.component.collector import BoltCollector
+    from multilang.component.many import Tuples
     from multilang.protocol.messages import Schema
 
 
 class Tree:
-    """A tuple from outside, until all that came of it inside of the chain is done.
+    """A tuple from outside, or the tuples of a block, until all that came of it inside of the chain is done.
 
     Attributes:
-        outer: The tuple, as the collector around the chain knows it.
+        outer: The tuple, as the collector around the chain knows it; of a block, its first one.
         left: The number of tuples inside that are neither acked nor failed.
         failed: Whether one was failed.
     """
 
-    __slots__ = ("failed", "left", "outer")
+    __slots__ = ("_block", "failed", "left", "outer")
 
-    def __init__(self, outer: Tuple) -> None:
+    def __init__(self, outer: Tuple, block: Tuples | None = None) -> None:
         self.outer = outer
-        self.left = 1
+        self.left = 1 if block is None else len(block)
         self.failed = False
+        self._block = block
+
+    def settle(self, collector: BoltCollector, ok: bool) -> None:
+        """Ack or fail what it stands for with the collector around the chain."""
+        if self._block is not None:
+            collector.settle_many(self._block, ok)
+        elif ok:
+            collector.ack(self.outer)
+        else:
+            collector.fail(self.outer)
 
 
 class Origin:
@@ -113,3 +126,62 @@ class OuterTuple(ChainTuple):
 
     def __getitem__(self, key: int | str) -> Any:
         return self.origin[key]
+
+
+class ChainTuples(LazyTuples):
+    """The tuples that a member of a chain gets together: of one stream, and all of the same tuples from outside.
+
+    So none of them fails with another that would not fail with it in any case.
+
+    Args:
+        owner: The member that gets them.
+        origin: Where they come from.
+        trees: The tuples from outside that they came of.
+        rows: The values of each.
+    """
+
+    __slots__ = ("origin", "owner", "trees")
+
+    def __init__(self, owner: Any, origin: Any, trees: tuple[Tree, ...], rows: list[list[Any]]) -> None:
+        super().__init__(rows)
+        self.owner = owner
+        self.origin = origin
+        self.trees = trees
+
+    def make(self, index: int) -> ChainTuple:
+        return self._new(ChainTuple, self.origin, index)
+
+    def _new(self, kind: type[ChainTuple], origin: Any, index: int) -> ChainTuple:
+        tup = kind.__new__(kind)
+        tup.values = self.rows[index]
+        tup.stream = origin.stream
+        tup.origin = origin
+        tup.trees = self.trees
+        tup.owner = self.owner
+        tup.unfinished = True
+        return tup
+
+    @property
+    def component(self) -> str:
+        return self.origin.component  # type: ignore[no-any-return]
+
+    @property
+    def stream(self) -> str:
+        return self.origin.stream  # type: ignore[no-any-return]
+
+    @property
+    def task(self) -> int:
+        return self.origin.task  # type: ignore[no-any-return]
+
+    @property
+    def positions(self) -> dict[str, int]:
+        return self.origin.positions  # type: ignore[no-any-return]
+
+
+class OuterTuples(ChainTuples):
+    """The tuples of a block from outside, for the first member. Their origin is the tuples as they came."""
+
+    __slots__ = ()
+
+    def make(self, index: int) -> ChainTuple:
+        return self._new(OuterTuple, self.origin.at(index), index)

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHAINED = {"multilang.chaining": "shuffle"}
-BLOCKS = {"multilang.exchange": "block", "multilang.exchange.tuples": 1}
+EXCHANGES = {
+    "tuple": {"multilang.exchange": "tuple"},
+    "root": {},
+    "block": {"multilang.exchange": "block", "multilang.exchange.tuples": 1},
+}
 SHAPES = 400 if SOAK else 2
 LIMIT = 150  # seconds
 
@@ -47,10 +51,14 @@ def sunk(folder: Path, component: str = "sink") -> list[Any]:
 
 @pytest.mark.soak
 @pytest.mark.timeout(36_000 if SOAK else 180)
-@pytest.mark.parametrize("exchange", [{}, BLOCKS], ids=["tuple", "block"])
-def test_one_answer_with_processes(exchange: dict[str, Any]) -> None:
-    for number, shape in enumerate(sample(SHAPES, 0, has_chains)):
-        chained = run(shape, "process", number, {**CHAINED, **exchange})
+@pytest.mark.parametrize("exchange", EXCHANGES)
+def test_one_answer_with_processes(exchange: str) -> None:
+    shapes = sample(SHAPES, 0, has_chains)
+    for part in (part for shape in shapes for part in shape["components"]):
+        if part["kind"] in ("basic", "shell"):
+            part["kind"] = "many"  # and programs are in no chain
+    for number, shape in enumerate(shapes):
+        chained = run(shape, "process", number, {**CHAINED, **EXCHANGES[exchange]})
         check_same(shape, run(shape, "simulated", number), chained)
 
 

@@ -237,6 +237,19 @@ class Raw(_Step, Bolt):
             self.ack(tup)
 
 
+class Many(_Step, Bolt):
+    """Takes many at once, and anchors, acks and fails each for itself."""
+
+    def process_many(self, tups):
+        for tup in tups:
+            self.got(tup)
+            if fails(self.spec, tup["id"], tup["n"]):
+                self.fail(tup)
+            else:
+                self.pass_on(tup, anchors=[tup])
+        self.ack_many(tups)
+
+
 class Forgets(_Step, Bolt):
     """Neither acks nor fails the first attempts."""
 
@@ -421,6 +434,7 @@ BOLTS = {
     "basic": Basic,
     "fails": Fails,
     "raw": Raw,
+    "many": Many,
     "forgets": Forgets,
     "batches": Batches,
     "single": Single,
