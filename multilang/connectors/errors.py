@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ExplainedError
 
-class ConnectorError(RuntimeError):
+
+class ConnectorError(ExplainedError, RuntimeError):
     """A source or sink differs from what the connector was declared for, or can't be reached; the message names it and the fix."""

@@ -88,7 +88,7 @@ class FileSpout(PositionSpout):
             try:
                 row = self._reader.row()
             except OSError as problem:
-                raise ConnectorError(f"{self._reader.path} can't be read any more: {problem}") from problem
+                raise ConnectorError(f"{self._reader.path} can't be read any more: {problem}") from None
             if row is None:
                 self._finish(self._reader)
                 return  # the turn ends where the file does
@@ -152,7 +152,7 @@ class FileSpout(PositionSpout):
         try:
             file = opened(path)
         except OSError as problem:
-            raise ConnectorError(f"{path} can't be read: {problem}") from problem
+            raise ConnectorError(f"{path} can't be read: {problem}") from None
         try:
             return self.format.reader(file, path)
         except BaseException:
@@ -257,7 +257,7 @@ class _Folder:
         except OSError as problem:
             raise ConfigError(
                 f"the folder {folder} can't be made: {problem}; name one in which files may be written"
-            ) from problem
+            ) from None
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file."""
@@ -270,7 +270,7 @@ class _Folder:
                 self._fs.pipe_file(part, data)
                 self._fs.mv(part, path)
         except OSError as problem:
-            raise ConnectorError(f"{path} can't be written: {problem}") from problem
+            raise ConnectorError(f"{path} can't be written: {problem}") from None
 
     def remove(self, name: str) -> None:
         """Remove a file."""

@@ -99,7 +99,7 @@ class RedisStreamSink(LingeringBolt):
                     pipeline.xadd(self.stream, entry, maxlen=self.most, approximate=True)
                 pipeline.execute()
         except StateError as problem:
-            raise ConnectorError(f"{problem}; the tuples fail, and are replayed") from problem
+            raise ConnectorError(f"{problem}; the tuples fail, and are replayed") from None
 
     def close(self) -> None:
         if hasattr(self, "_client"):

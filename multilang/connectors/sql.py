@@ -70,7 +70,7 @@ class _Database:
             raise ConfigError(f"there is no {self.where}; make it, or name another") from None
         except errors.SQLAlchemyError as problem:
             self.engine.dispose()
-            raise ConnectorError(f"{self.where} can't be read: {_short(problem)}") from problem
+            raise ConnectorError(f"{self.where} can't be read: {_short(problem)}") from None
         missing = [column for column in columns if column not in self.table.c]
         if missing:
             self.engine.dispose()
@@ -278,7 +278,7 @@ class SqlSink(LingeringBolt):
             self._write(rows)
         except self._database.errors.SQLAlchemyError as problem:
             if len(tups) == 1 or self._is_away(problem):
-                raise self._unwritten(problem) from problem
+                raise self._unwritten(problem) from None
             self._write_alone(tups, rows)
 
     def close(self) -> None:
@@ -317,7 +317,7 @@ class SqlSink(LingeringBolt):
                 self._write([row])
             except self._database.errors.SQLAlchemyError as problem:
                 if self._is_away(problem) or monotonic() - begun > _REFUSAL_SECS:
-                    raise self._unwritten(problem) from problem
+                    raise self._unwritten(problem) from None
                 self.report_error(f"{self._database.where} refuses {row!r:.200}: {_short(problem)}")
                 self.fail(tup)
             else:

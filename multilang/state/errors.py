@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import UnrecoverableError
+from multilang.component.errors import ExplainedError, UnrecoverableError
 
 
-class StateError(Exception):
+class StateError(ExplainedError):
     """State can't be read, written or found. The message names it and the fix."""
 
 

@@ -131,7 +131,7 @@ class Topic:
             raise self._error(f"{self.where} does not tell its id; is a broker running there?") from None
         except self.kafka.KafkaException as problem:
             if problem.args[0].name() not in _MAY_NOT_TELL:
-                raise self._error(f"{self.where} does not tell its id: {problem.args[0].str()}") from problem
+                raise self._error(f"{self.where} does not tell its id: {problem.args[0].str()}") from None
             id = _NO_ID
         return {"cluster": cluster, "topic id": None if id == _NO_ID else id}
 
@@ -156,7 +156,7 @@ class Topic:
             raise self._error(
                 f"the {field} of message {message.offset()}, partition {message.partition()} of {self.where}, is not UTF-8: "
                 f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
-            ) from problem
+            ) from None
 
     def _asked(self, consumer: Any, call: str, what: Any, patience: float) -> Any:
         self._refusal = ""
@@ -167,10 +167,10 @@ class Topic:
                 problem = error
             consumer.poll(0)  # it tells only then why it was refused
             if self._refusal:
-                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}") from problem
+                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}") from None
         raise self._error(
             f"{self.where} does not answer: {problem.args[0].str()}; is a broker running there?"
-        ) from problem
+        ) from None
 
     def _refused(self, error: Any) -> None:
         if error.code() in (self.kafka.KafkaError._AUTHENTICATION, self.kafka.KafkaError._SSL):

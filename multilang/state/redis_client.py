@@ -140,8 +140,8 @@ class translated_errors:  # noqa: N801  # read as a word
             raise StoreGoneError(
                 f"{self._where}: what is stored there is not what was written: it was changed by hand, or damaged "
                 f"({str(error).partition(' script: ')[0].rstrip('.')}). Put it back, or remove it to start from nothing"
-            ) from error
-        raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from error
+            ) from None
+        raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
 
 
 class _Patience:

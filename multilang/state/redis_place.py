@@ -61,11 +61,11 @@ class RedisPlace(OwnedPlace):
             text = self._patient.hget(self._keys[0], "owner")
         try:
             return None if text is None else Owner.from_text(text)
-        except ValueError as problem:
+        except ValueError:
             raise StateError(
                 f"{self._where}: 'owner' in {self._keys[0]!r} is {text!r}, and no owner: it was changed by hand, or damaged. Put it "
                 "back, or remove this field if nobody uses the place"
-            ) from problem
+            ) from None
 
     def beats(self) -> Any:
         with translated_errors(self._where):

@@ -93,11 +93,11 @@ class RedisPositions(PositionStore):
             found, step = self._client.hmget(self._key, "position", "step")
         try:
             self._step = int(step or 0)
-        except ValueError as problem:
+        except ValueError:
             raise StoreGoneError(
                 f"{self._where}: 'step' of {self._key!r} is {step!r}, and no number: it was changed by hand, or damaged. Put it back, or "
                 "remove the key to start from nothing"
-            ) from problem
+            ) from None
         return None if found is None else str(found.decode())
 
     def _save(self, text: str, epoch: int) -> None:

@@ -154,8 +154,8 @@ class RedisStore(Store):
             found = self._client.hmget(self._txid, "commit", "prepare")
         try:
             return _number(found[0]), _number(found[1])
-        except ValueError as problem:
-            raise StateError(f"{self._where} has no transactions of a state in {self._txid!r}: {found!r}") from problem
+        except ValueError:
+            raise StateError(f"{self._where} has no transactions of a state in {self._txid!r}: {found!r}") from None
 
     def claim(self, epoch: int) -> None:
         mine = self._claim

@@ -212,17 +212,18 @@ class SqliteStore(Store):
         return None
 
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
-        cursor = self._connection.cursor()
-        cursor.arraysize = _BATCH
-        name = (self._namespace,)
-        self._connection.guarded(cursor.execute, "SELECT key, value FROM prepared WHERE namespace = ?", name)
-        prepared = dict(cursor.fetchall())
+        # Each portion is a statement of its own: one that is read on and on would keep this connection in the past, where
+        # it can't write once another task has written.
+        prepared = dict(self._all("SELECT key, value FROM prepared WHERE namespace = ?"))
         yield from ((key, value) for key, value in prepared.items() if value is not None)
-        self._connection.guarded(cursor.execute, "SELECT key, value FROM data WHERE namespace = ?", name)
-        while rows := self._connection.guarded(cursor.fetchmany):
+        rows = self._all("SELECT key, value FROM data WHERE namespace = ? ORDER BY key LIMIT ?", _BATCH)
+        while rows:
             for key, value in rows:
                 if key not in prepared:
                     yield key, value
+            rows = self._all(
+                "SELECT key, value FROM data WHERE namespace = ? AND key > ? ORDER BY key LIMIT ?", rows[-1][0], _BATCH
+            )
 
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
         name = self._namespace
@@ -314,6 +315,9 @@ class SqliteStore(Store):
         self._done = self._step
         trace("synced")
         return result
+
+    def _all(self, statement: str, *more: Any) -> list[Any]:
+        return self._connection.rows(statement, self._namespace, *more)
 
     def _one(self, statement: str, *more: Any) -> Any:
         return self._connection.row(statement, self._namespace, *more)

@@ -83,7 +83,7 @@ class SqliteFile:
         try:
             connection = self.connected(path)
         except sqlite3.DatabaseError as problem:
-            raise self.state_error(problem, path) from problem
+            raise self.state_error(problem, path) from None
         try:
             self._check(connection, path, noted)
             _to_wal(connection)
@@ -94,7 +94,7 @@ class SqliteFile:
             connection.note(*_BESIDE)
         except sqlite3.DatabaseError as problem:
             connection.close()
-            raise self.state_error(problem, path) from problem
+            raise self.state_error(problem, path) from None
         except StateError:
             connection.close()
             raise
@@ -129,6 +129,11 @@ class SqliteFile:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
         elif "is full" in text:
             fix = "; what was committed is kept: make room on its disk, and start the topology again if it has ended"
+        elif "disk I/O" in text:
+            fix = (
+                f"{f' ({name})' if (name := getattr(problem, 'sqlite_errorname', '')) else ''}: its disk fails, or this process may not "
+                "make a file so large (ulimit -f); what was committed is kept"
+            )
         elif "locked" in text:
             fix = (
                 f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: let it go on, or end it "
@@ -194,7 +199,7 @@ class SqliteFile:
         except OSError as problem:
             raise StateError(
                 f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}"
-            ) from problem
+            ) from None
 
     def _check_names(self, path: str) -> None:
         # Each name has its own log of changes (-wal) and its own heartbeat, which users of another name don't see.
@@ -219,7 +224,7 @@ class SqliteFile:
             raise StateError(
                 f"{real}{SUFFIX}, which has the number of the last commit to the {self.what}, can't be read: {problem}; make it a "
                 "file that this user can read, or remove it"
-            ) from problem
+            ) from None
 
     def _check(self, connection: SqliteConnection, path: str, noted: int) -> None:
         # One transaction for both numbers, since another task may be making the file.
@@ -429,21 +434,14 @@ class SqliteConnection(sqlite3.Connection):
         try:
             return self.execute(statement, values).fetchone()
         except sqlite3.DatabaseError as problem:
-            raise self.state_error(problem) from problem
+            raise self.state_error(problem) from None
 
     def rows(self, statement: str, *values: Any) -> list[Any]:
         """Execute a statement, and return all rows of its result."""
         try:
             return self.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as problem:
-            raise self.state_error(problem) from problem
-
-    def guarded(self, call: Callable[..., R], *arguments: Any) -> R:
-        """Return what a call that uses this connection returns."""
-        try:
-            return call(*arguments)
-        except sqlite3.DatabaseError as problem:
-            raise self.state_error(problem) from problem
+            raise self.state_error(problem) from None
 
     @contextmanager
     def writing(self, epoch: int | None = None, name: str = "") -> Iterator[None]:
@@ -481,7 +479,7 @@ class SqliteConnection(sqlite3.Connection):
             if number:
                 self._note_commit(number)
         except sqlite3.DatabaseError as problem:
-            raise self.state_error(problem) from problem
+            raise self.state_error(problem) from None
 
     def count(self) -> int | None:
         """Return the number of commits that were made to the file; None if they are not counted."""

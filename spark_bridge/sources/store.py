@@ -169,23 +169,30 @@ class SQLiteStore(WatermarkStore):
         connection = self._open()
         with connection.writing():
             self._check_run(connection, group, reader.run)
-            connection.execute(
-                "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, ?) ON CONFLICT (grouped) DO UPDATE SET "
-                "epoch = epoch + ?, lasting = excluded.lasting",
-                (group, reader.run, reader.lasting, ownership is None),
-            )
-            (epoch,) = connection.execute("SELECT epoch FROM readers WHERE grouped = ?", (group,)).fetchone()
+            if ownership is None:
+                connection.execute(
+                    "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, 0) ON CONFLICT (grouped) DO UPDATE SET epoch = epoch + 1, "
+                    "lasting = 0",
+                    (group, reader.run),
+                )
+                (epoch,) = connection.execute("SELECT epoch FROM readers WHERE grouped = ?", (group,)).fetchone()
+            else:
+                epoch = ownership.epoch  # not the stored one, which may be that of a later claim
+                connection.execute("UPDATE readers SET lasting = 1 WHERE grouped = ?", (group,))
             if formerly is not None:
                 connection.execute(  # but nothing of a group of today, whose name may be the same
                     "UPDATE OR IGNORE marks SET grouped = ? WHERE grouped = ? "
                     "AND NOT EXISTS (SELECT 1 FROM readers WHERE readers.grouped = ?)",
                     (group, formerly, formerly),
                 )
-            connection.executemany(
-                "INSERT INTO marks VALUES (?, ?, 0, 0, '{}', ?, ?) ON CONFLICT (grouped, partition) DO UPDATE SET "
-                "epoch = excluded.epoch, saved = excluded.saved",
-                [(group, partition, epoch, time()) for partition in partitions],
-            )
+            for partition in partitions:
+                done = connection.execute(
+                    "INSERT INTO marks VALUES (?, ?, 0, 0, '{}', ?, ?) ON CONFLICT (grouped, partition) DO UPDATE SET "
+                    "epoch = excluded.epoch, saved = excluded.saved WHERE epoch < excluded.epoch",
+                    (group, partition, epoch, time()),
+                )
+                if done.rowcount != 1:
+                    raise self._fenced(group, partition)
         return int(epoch)
 
     def load(self, group: str) -> dict[int, Mark]:
@@ -204,10 +211,7 @@ class SQLiteStore(WatermarkStore):
                     (mark.watermark, mark.total, dumps(mark.source), now, group, partition, epoch),
                 )
                 if done.rowcount != 1:
-                    raise FencedError(
-                        f"partition {partition} of group {group!r} is read by another task by now: this one was stopped or "
-                        "cut off meanwhile, and what it has read since is not kept"
-                    )
+                    raise self._fenced(group, partition)
 
     def components(self, group: str, topology: str) -> list[str]:
         start = f"{group}/"
@@ -326,6 +330,12 @@ class SQLiteStore(WatermarkStore):
                 f"group {group!r} is read by {owner} by now: this run was stopped or cut off meanwhile, and what it has read since "
                 "is not kept"
             )
+
+    def _fenced(self, group: str, partition: int) -> FencedError:
+        return FencedError(
+            f"partition {partition} of group {group!r} is read by another task by now: this one was stopped or cut off "
+            "meanwhile, and what it has read since is not kept"
+        )
 
     def _open(self) -> SqliteConnection:
         if self._connection is None:

@@ -379,6 +379,33 @@ def test_an_iteration_shows_each_key_once_whatever_is_done_meanwhile(durable, ca
     found.close()
 
 
+def test_an_iteration_goes_on_across_checkpoints_of_all_tasks(durable):
+    keys = 12_000  # more than a store reads at once
+    found = provider_of({**durable, "multilang.state.cache.keys": 0})
+    state, other = opened(found, "count-0"), opened(found, "count-1")
+    for n in range(keys):
+        state.put(n, n)
+    state.prepare_commit(0)
+    state.commit(0)
+    seen = []
+    rows = state.items()
+    for txid in (1, 2, 3):
+        seen += [next(rows)[0] for _ in range(100)]
+        for each in (other, state):
+            each.put("last", txid)
+            each.prepare_commit(txid)
+            if txid == 2:
+                each.rollback()
+            else:
+                each.commit(txid)
+    seen += [key for key, _ in rows if key != "last"]
+    assert sorted(seen) == list(range(keys))
+    for each in (other, state):
+        assert each.get("last") == 3
+        each.close()
+    found.close()
+
+
 @pytest.mark.parametrize("cached", [0, 100_000])
 def test_what_others_wrote_is_told_with_its_place(durable, cached):
     config = loads(durable["topology.state.provider.config"]) if "Redis" in durable["topology.state.provider"] else None

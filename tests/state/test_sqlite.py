@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from multilang import BasicBolt
+from multilang.component.report import describe
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
 from multilang.state.sqlite import FILE, SqliteStore
@@ -261,6 +263,31 @@ def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(path, monk
 def test_a_full_disk_is_told_with_what_to_do(path):
     connection = FILE.open(path)
     connection.execute("PRAGMA max_page_count = 1")  # SQLite's error is that of a full disk
-    with pytest.raises(StateError, match="disk is full; what was committed is kept: make room"), connection.writing():
+    with (
+        pytest.raises(StateError, match="disk is full; what was committed is kept: make room") as raised,
+        connection.writing(),
+    ):
         connection.execute("CREATE TABLE more AS SELECT hex(randomblob(1000000))")
+    connection.close()
+    assert "\n" not in describe(raised.value, BasicBolt(), None)
+
+
+def test_a_limit_on_the_size_of_files_is_told_with_what_to_do(path):
+    code = f"""
+import resource
+from multilang.state.sqlite import FILE
+connection = FILE.open({str(path)!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    with connection.writing():
+        connection.execute("CREATE TABLE more AS SELECT hex(randomblob(1000000))")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "StateError the state file" in said
+    assert "disk I/O error" in said
+    assert "ulimit -f" in said
+    connection = FILE.open(str(path))
+    assert connection.rows("SELECT count(*) FROM data") == [(5000,)]
     connection.close()

@@ -251,7 +251,7 @@ class ZooKeeperTransactionalState(TransactionalState):
                 self._look_up(each for each, _ in changes)
                 gone = {each for each, data in changes if data is None and each not in self._there}
             else:
-                raise self._client.unusable(path, problem) from problem
+                raise self._client.unusable(path, problem) from None
         raise StateError(f"{self._client.at(path)} comes and goes: another topology uses the same transactional id")
 
     def _request(

@@ -124,14 +124,14 @@ class ZooKeeperClient:
         while True:
             try:
                 return ask().get(timeout=max(deadline - monotonic(), RETRY_SECS))
-            except lost as problem:
+            except lost:
                 if self._is_refused:
-                    raise self.unusable(path, AuthFailedError()) from problem
+                    raise self.unusable(path, AuthFailedError()) from None
                 if monotonic() > deadline:
                     raise StateError(
                         f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "
                         f"{SERVERS} and {PORT} right?"
-                    ) from problem
+                    ) from None
                 if not is_told:
                     log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
                     is_told = True
@@ -139,7 +139,7 @@ class ZooKeeperClient:
             except KazooException as problem:
                 if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
                     raise
-                raise self.unusable(path, problem) from problem
+                raise self.unusable(path, problem) from None
 
     def unusable(self, path: str, problem: Exception) -> StateError:
         """Return the error that says why a node can't be used, and what to do."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from multilang import LocalCluster
 from multilang.checksums import extended
 from multilang.state.errors import FencedError, InUseError
+from multilang.state.sqlite_file import SqliteConnection
 from spark_bridge import ChangedRowsError, ListSource, PartitionSource, PartitionSpout, RDDSource, SQLiteStore, publish
 from spark_bridge.sources.identity import Comparison, Mark, Sums, described
 from spark_bridge.sources.store import GroupReader
@@ -292,6 +293,49 @@ def test_a_task_that_was_replaced_while_it_was_stopped_keeps_nothing(tmp_path: P
     assert {each: mark.watermark for each, mark in other.load("g").items()} == {0: 6, 1: 0, 2: 0}
     stopped.close()
     other.close()
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_task_that_was_stopped_anywhere_in_its_claim_keeps_nothing_behind_its_successor(
+    lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = GroupReader("run", "orders", lasting)
+    writing = SqliteConnection.writing
+    steps = 0
+    while steps < 20:
+        path = str(tmp_path / f"kept {steps}")
+        stopped, other = SQLiteStore(path), SQLiteStore(path)
+        stopped.claim("g", [0], run)
+        left, epochs = steps, []
+
+        def held(*given: Any, **named: Any) -> Any:
+            nonlocal left
+            left -= 1
+            if left == -1:
+                epochs.append(other.claim("g", [0], run))  # noqa: B023
+            return writing(*given, **named)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteConnection, "writing", held)
+            before = None
+            with suppress(FencedError):
+                before = stopped.claim("g", [0], run)
+        if not epochs:  # it was held at each of its writes
+            break
+        if before is None or before < epochs[0]:
+            other.save("g", {0: Mark(9, 1)}, epochs[0])
+            with pytest.raises(FencedError):
+                stopped.save("g", {0: Mark(5, 1)}, 0 if before is None else before)
+        else:  # it claimed behind the other
+            stopped.save("g", {0: Mark(9, 1)}, before)
+            assert before > epochs[0]
+            with pytest.raises(FencedError):
+                other.save("g", {0: Mark(5, 1)}, epochs[0])
+        assert other.load("g")[0].watermark == 9
+        stopped.close()
+        other.close()
+        steps += 1
+    assert steps >= 1 + lasting
 
 
 def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_changes_nothing(tmp_path: Path) -> None:
