@@ -11,9 +11,9 @@ absent, and a replayed tuple is in two files. On every engine.
 from __future__ import annotations
 
 import os
+import zlib
 from secrets import token_hex
 from time import strftime
-from zlib import crc32
 
 from multilang import private
 from multilang.component.batching import LingeringBolt
@@ -21,6 +21,7 @@ from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.urls import file_system, is_url, located, matching, opened, packages_of_url
+from multilang.protocol.errors import UnserializableValue
 from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from multilang.connectors.formats import Reader
     from multilang.protocol.messages import Tuple
 
+_UNREADABLE = (OSError, EOFError, zlib.error)  # the last two: of packed files
 _ROWS = 16  # that one next_tuple emits at most
 
 
@@ -87,12 +89,15 @@ class FileSpout(PositionSpout):
                 self._reader = self._open(self._files[self._number])
             try:
                 row = self._reader.row()
-            except OSError as problem:
-                raise ConnectorError(f"{self._reader.path} can't be read any more: {problem}") from None
+            except _UNREADABLE as problem:
+                raise _unreadable(self._reader.path, problem) from None
             if row is None:
                 self._finish(self._reader)
                 return  # the turn ends where the file does
-            self.emit(row)
+            try:
+                self.emit(row)
+            except UnserializableValue as problem:
+                raise ConnectorError(f"{self._reader.last} can't be a tuple: {problem.reason}") from problem
 
     def exhausted(self) -> bool:
         return self._reader is None and self._number >= len(self._files)
@@ -118,6 +123,9 @@ class FileSpout(PositionSpout):
         reader = self._open(self._files[number])
         try:
             reader.seek(position["at"])
+        except _UNREADABLE as problem:
+            reader.close()
+            raise _unreadable(reader.path, problem) from None
         except BaseException:
             reader.close()
             raise
@@ -151,17 +159,21 @@ class FileSpout(PositionSpout):
     def _open(self, path: str) -> Reader:
         try:
             file = opened(path)
-        except OSError as problem:
-            raise ConnectorError(f"{path} can't be read: {problem}") from None
-        try:
-            return self.format.reader(file, path)
-        except BaseException:
-            file.close()
-            raise
+            try:
+                return self.format.reader(file, path)
+            except BaseException:
+                file.close()
+                raise
+        except _UNREADABLE as problem:
+            raise _unreadable(path, problem) from None
+
+
+def _unreadable(path: str, problem: Exception) -> ConnectorError:
+    return ConnectorError(f"{path} can't be read: {problem}")
 
 
 def _sum(names: str) -> int:
-    return crc32(names.encode("utf-8", "surrogatepass"))
+    return zlib.crc32(names.encode("utf-8", "surrogatepass"))
 
 
 class FileSink(LingeringBolt):

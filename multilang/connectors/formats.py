@@ -8,6 +8,7 @@ from zlib import crc32
 
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
+from multilang.connectors.records import as_text
 from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20  # bytes of one read
 _FOOTER = 1 << 16  # bytes at the end of a file of columns, by which it is known again
+_MAGIC = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")  # the first bytes of packed files
 _ROWS = 4096  # of a file of columns, that are in memory
 
 
@@ -35,6 +37,11 @@ class Reader(ABC):
     @abstractmethod
     def row(self) -> list[Any] | None:
         """Return the next row; None at the end of the file."""
+
+    @property
+    @abstractmethod
+    def last(self) -> str:
+        """The row that was read last, in the words of a message."""
 
     @abstractmethod
     def position(self) -> Any:
@@ -119,7 +126,9 @@ class _ByLine(Reader):
             text = data.decode(self._encoding, self._errors)
         except UnicodeDecodeError as problem:
             raise self.wrong(
-                f"is no {self._encoding} ({problem.reason}); name its encoding, or read over it with errors='replace'"
+                "is no text: the file is packed; give it a name that ends in .gz or .bz2, if that is how, or unpack it"
+                if not self._at and data.startswith(_MAGIC)
+                else f"is no {self._encoding} ({problem.reason}); name its encoding, or read over it with errors='replace'"
             ) from problem
         if not self._at:
             text = text.removeprefix("\ufeff")
@@ -131,6 +140,10 @@ class _ByLine(Reader):
     def wrong(self, why: str) -> ConnectorError:
         """Return the error for what begins at the next line."""
         return ConnectorError(f"{self.path}: line {self._number + 1} (byte {self._at}) {why}")
+
+    @property
+    def last(self) -> str:
+        return f"{self.path}: line {self._number}"
 
     def position(self) -> Any:
         return {"byte": self._at, "line": self._number, "crc": self._crc}
@@ -262,7 +275,8 @@ class _JsonRows(_ByLine):
 
 
 class Csv(_Text):
-    """Comma separated values, as Python's ``csv`` reads them: all values are text.
+    """Comma separated values, as Python's ``csv`` reads them: all values are text. A sink writes None as nothing, and lists,
+    objects and booleans as JSON.
 
     Args:
         fields: The columns that are fields, in any order. For a sink they are the tuple's; then it may be None.
@@ -300,8 +314,13 @@ class Csv(_Text):
         writer = csv.writer(file, delimiter=self.delimiter, lineterminator="\r\n")
         if self.header:
             writer.writerow(fields)
-        writer.writerows(rows)
+        writer.writerows([_cell(value) for value in row] for row in rows)
         return "".join(lines).encode(self.encoding, self.errors)
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a cell has it: text and numbers as they are, None as nothing, all else as JSON."""
+    return value if value is None or type(value) in (int, float) else as_text(value)
 
 
 class _CsvRows(_ByLine):
@@ -327,7 +346,10 @@ class _CsvRows(_ByLine):
             row = next((each for each in self._rows if each), None)
         except self._error as problem:
             self._at, self._number = before
-            raise self.wrong(f"is no row: {problem}") from problem
+            hint = ""
+            if "field limit" in str(problem):
+                hint = "; is a quotation mark never closed? If not, csv.field_size_limit(n) in your module raises the limit"
+            raise self.wrong(f"is no row: {problem}{hint}") from problem
         if row is None:
             return None
         if len(row) != self._width:
@@ -418,6 +440,10 @@ class _ColumnRows(Reader):
         found = next(self._rows, None)
         self._number += found is not None
         return found
+
+    @property
+    def last(self) -> str:
+        return f"{self.path}: row {self._number}"
 
     def position(self) -> Any:
         return {"row": self._number, "file": self._known_by}

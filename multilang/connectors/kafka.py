@@ -11,7 +11,7 @@ from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import as_text
 from multilang.protocol.codec import dumps
-from multilang.state.kafka_client import REQUIRES, Topic, with_options
+from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, with_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,16 +57,17 @@ class KafkaSink(LingeringBolt):
         self.value = value
         self.key = key
         self.options = dict(options or {})
+        _check_options(self.options, "options")
 
     def check_start(self, conf: dict[str, Any]) -> None:
         """Check once that the topic is there."""
         super().check_start(conf)
-        topic = Topic(self.servers, self.topic, with_options(conf, self.options), ConfigError)
+        topic = Topic(self.servers, self.topic, self._options(conf), ConfigError)
         topic.partitions(topic.producer({}), _PATIENCE_SECS)
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        self._topic = Topic(self.servers, self.topic, with_options(conf, self.options), ConnectorError)
+        self._topic = Topic(self.servers, self.topic, self._options(conf), ConnectorError)
         self._producer: Any = None
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
@@ -114,6 +115,11 @@ class KafkaSink(LingeringBolt):
                 delivered(problem.args[0], None)
                 return
 
+    def _options(self, conf: Mapping[str, Any]) -> dict[str, Any]:
+        found = with_options(conf, self.options)
+        _check_options(found, OPTIONS)
+        return found
+
     def _value(self, tup: Tuple) -> bytes | None:
         return dumps(tup.asdict()).encode() if self.value is None else self._of(tup, self.value)
 
@@ -122,3 +128,11 @@ class KafkaSink(LingeringBolt):
         if value is None:
             return None
         return as_text(value).encode()
+
+
+def _check_options(options: Mapping[str, Any], what: str) -> None:
+    for name, value in options.items():
+        if name in ("acks", "request.required.acks") and str(value) not in ("all", "-1"):
+            raise ConfigError(
+                f"{what} has {name!r} as {value!r}, with which a message can be lost that a tuple was acked for; leave it out (all)"
+            )

@@ -12,6 +12,7 @@ table is right when all are acked. Tuples are acked after the commit. On every e
 
 from __future__ import annotations
 
+from datetime import timezone
 from itertools import groupby, pairwise
 from time import monotonic
 
@@ -19,6 +20,7 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import record
+from multilang.connectors.values import as_type
 from multilang.extras import imported
 from multilang.masked import is_reference, masked_text
 from multilang.secret import Secret
@@ -77,6 +79,18 @@ class _Database:
             raise ConfigError(
                 f"{self.where} has no column {missing[0]!r}; it has {', '.join(map(repr, self.table.c.keys()))}"
             )
+
+        self._kinds = {name: _kind(column) for name, column in self.table.c.items()}
+
+    def value(self, column: str, value: Any) -> Any:
+        """Return a value as the driver takes it: times and the like come as text, as SqlSpout sends them."""
+        kind = self._kinds[column] if isinstance(value, str) else None
+        if kind is None:
+            return value
+        found = as_type(value, kind)
+        if getattr(found, "tzinfo", None) is not None and not self.table.c[column].type.timezone:
+            found = found.astimezone(timezone.utc).replace(tzinfo=None)
+        return found
 
     def close(self) -> None:
         """Close all connections."""
@@ -224,6 +238,7 @@ class SqlSpout(PositionSpout):
 class SqlSink(LingeringBolt):
     """A bolt that writes each tuple as a row of a table, many in one transaction; see the module.
 
+    Text becomes what the column has, where JSON lacks the type: times, decimals, bytes in base64, as SqlSpout sends them.
     If a row is refused, such as by a constraint, only its tuple fails; if the database is away or locked, all do.
 
     Args:
@@ -347,7 +362,7 @@ class SqlSink(LingeringBolt):
                 f"{self._database.where} is written by its key, and a tuple of {tup.component!r} has no {lacking[0]!r}; it has "
                 f"{', '.join(map(repr, row))}"
             )
-        return row
+        return {column: self._database.value(column, value) for column, value in row.items()}
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
         """Write rows in one transaction, in their order. All rows of a statement have the columns of its first."""
@@ -389,6 +404,15 @@ _UPSERTS: dict[str, Any] = {
     "mysql": _on_duplicate,
     "mariadb": _on_duplicate,
 }
+
+
+def _kind(column: Any) -> type | None:
+    """Return the type of Python's that a column's values have; None: it is not known, or text."""
+    try:
+        kind: type = column.type.python_type
+    except NotImplementedError:
+        return None
+    return None if kind is str else kind
 
 
 def _checked_url(url: Any) -> Secret:

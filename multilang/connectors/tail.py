@@ -186,7 +186,8 @@ class TailSpout(PositionSpout):
         return line
 
     def _send(self, line: bytes) -> None:
-        self.emit([line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)])
+        text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)
+        self.emit([text.removeprefix("\ufeff") if self._at == len(line) else text])
 
     def _at_end(self) -> None:
         """See whether the file was replaced."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from glob import glob, has_magic
+from importlib import import_module
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
@@ -11,6 +12,8 @@ from multilang.extras import imported
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO
+
+_PACKED = {".gz": "gzip", ".bz2": "bz2"}
 
 
 def is_url(path: str) -> bool:
@@ -65,16 +68,21 @@ def matching(path: str) -> list[str]:
 
 
 def opened(path: str) -> BinaryIO:
-    """Open a file to read its bytes.
+    """Open a file to read its bytes; those that were packed, if its name ends in ``.gz`` or ``.bz2``.
 
     Raises:
         OSError: It can't be opened.
     """
+    unpack = next((module for end, module in _PACKED.items() if path.endswith(end)), None)
+    file: BinaryIO
     if is_url(path):
         fs, inner = file_system(path)
-        file: BinaryIO = fs.open(inner, "rb")
-        return file
-    return open(path, "rb")
+        file = fs.open(inner, "rb", compression=None if unpack is None else "infer")
+    elif unpack is not None:
+        file = import_module(unpack).open(path, "rb")
+    else:
+        file = open(path, "rb")  # noqa: SIM115 - the caller closes it
+    return file
 
 
 def file_system(url: str) -> tuple[Any, str]:

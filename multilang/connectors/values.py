@@ -6,15 +6,16 @@ infinities their names.
 
 from __future__ import annotations
 
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from datetime import date, datetime, time, timezone
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from multilang.protocol.codec import MAX_DEPTH
 from multilang.protocol.errors import UnserializableValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -36,6 +37,42 @@ def iso_text(value: Any) -> Any:
 def base64_text(value: Any) -> Any:
     """Return bytes in base64; None for None."""
     return None if value is None else b64encode(value).decode("ascii")
+
+
+def as_type(value: str, kind: type) -> Any:
+    """Return a value of a type that JSON lacks, from its JSON form; other text as it is. The inverse of ``plain``.
+
+    Args:
+        value: The text.
+        kind: The type: datetime, date, time, Decimal, bytes. For any other one the text is returned.
+    """
+    read = _FROM_TEXT.get(kind)
+    if read is None:
+        return value
+    try:
+        return read(value)
+    except ValueError:  # of base64, too
+        return value
+
+
+def _number(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError from None
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)  # Z: from Python 3.11 on
+
+
+_FROM_TEXT: dict[type, Callable[[str], Any]] = {
+    datetime: _moment,
+    date: date.fromisoformat,
+    time: time.fromisoformat,
+    Decimal: _number,
+    bytes: lambda text: b64decode(text, validate=True),
+}
 
 
 def plain(value: Any) -> Any:

@@ -127,8 +127,7 @@ class AsyncProgram(Programmed, LingeringBolt):
                 continue  # it is the call's result, too
 
     async def _called(self, element: Any) -> Any:
-        from asyncio import TimeoutError as AsyncTimeout
-        from asyncio import wait_for
+        from asyncio import ensure_future, wait
         from inspect import isawaitable
 
         operation = self._operation
@@ -139,10 +138,14 @@ class AsyncProgram(Programmed, LingeringBolt):
             )
         if operation.timeout is None:
             return await awaitable
+        called = ensure_future(awaitable)
         try:
-            return await wait_for(awaitable, operation.timeout)
-        except AsyncTimeout:
-            raise TimeoutError(f"no result for {element!r:.80} within {operation.timeout:g} seconds") from None
+            await wait({called}, timeout=operation.timeout)
+            if called.done():
+                return called.result()  # or its own error, which may be a TimeoutError, too
+        finally:
+            called.cancel()
+        raise TimeoutError(f"no result for {element!r:.80} within {operation.timeout:g} seconds")
 
     def _finish(self, finished: list[tuple[Tuple, Future[Any]]]) -> None:
         """Send what came of some calls, together where nothing fails."""

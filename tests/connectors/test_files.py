@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import gc
+import gzip
 import json
 from collections import Counter
+from importlib import import_module
 from zlib import crc32
 
 import pytest
@@ -43,6 +45,16 @@ def read(spout, tasks=1):
     with LocalCluster("simulated", seed=1, fail_fast=True) as cluster:
         cluster.submit(builder.build("reads")).wait(timeout=600)
     return sink.rows
+
+
+def refused(spout, message):
+    """Check that a spout ends with a message."""
+    run = run_spout(spout)
+    try:
+        with pytest.raises(ConnectorError, match=message):
+            run.next(20)
+    finally:
+        run.close()
 
 
 def write(sink, rows, fields=("value",)):
@@ -101,6 +113,43 @@ def test_what_a_sink_wrote_is_read(tmp_path, format) -> None:
     assert all(file.name.startswith("sink-0000-") for file in files)
     found = read(FileSpout(tmp_path / "out" / "*", format), tasks=2)
     assert sorted([int(n), text] for n, text in found) == rows
+
+
+@pytest.mark.parametrize("pack", ["gzip", "bz2"])
+def test_packed_files_are_read_and_gone_on_with(tmp_path, pack) -> None:
+    module = import_module(pack)
+    path = tmp_path / f"a.csv.{'gz' if pack == 'gzip' else 'bz2'}"
+    with module.open(path, "wt") as file:
+        file.write("n,text\n" + "".join(f"{n},row {n}\n" for n in range(100)))
+    assert sorted(read(FileSpout(path, Csv(["n"])))) == sorted([str(n)] for n in range(100))
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    seen = []
+    for n in range(2):
+        run = run_spout(FileSpout(path, Csv(["n"])), conf={**conf, "storm.id": f"t-{n}"})
+        run.next(2 if n == 0 else 20)
+        for each in list(run.pending):
+            run.ack(each)
+        run.close()
+        seen += run.values
+    assert seen == [[str(n)] for n in range(100)]
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    refused(FileSpout(path, Csv(["n"])), "can't be read: ")
+    other = tmp_path / "a.log"
+    other.write_bytes(gzip.compress(b"line\n"))
+    refused(FileSpout(other), r"the file is packed; give it a name that ends in \.gz")
+
+
+def test_a_value_that_no_tuple_can_have_is_told_with_its_place(tmp_path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"n": 1}\n{"n": NaN}\n')
+    refused(FileSpout(path, JsonLines()), r"a\.jsonl: line 2 can't be a tuple: nan has no JSON form")
+
+
+def test_a_csv_has_json_where_a_value_is_no_text_or_number(tmp_path) -> None:
+    write(FileSink(tmp_path, Csv(["a", "b"])), [[True, [1, "x,y"]], [None, {"k": None}], [1.5, "text"]], ("a", "b"))
+    rows = [row for file in tmp_path.glob("*.csv") for row in read(FileSpout(file, Csv(["a", "b"])))]
+    assert sorted(rows) == sorted([["true", '[1,"x,y"]'], ["", '{"k":null}'], ["1.5", "text"]])
 
 
 def test_files_of_any_file_system_of_fsspec_are_written_and_read() -> None:
@@ -315,10 +364,7 @@ def test_files_that_were_added_behind_are_read(tmp_path) -> None:
 )
 def test_a_row_that_can_not_be_is_named(tmp_path, name, data, format, message) -> None:
     (tmp_path / name).write_bytes(data)
-    run = run_spout(FileSpout(tmp_path / name, format))
-    with pytest.raises(ConnectorError, match=message):
-        run.next(3)
-    run.close()
+    refused(FileSpout(tmp_path / name, format), message)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,15 @@ def test_a_package_that_is_missing_is_named_with_its_extra(monkeypatch, make, mo
         make().check_start({})
 
 
+@pytest.mark.parametrize("acks", [0, 1, "1"])
+def test_acks_of_kafka_that_lose_messages_are_refused(acks) -> None:
+    with pytest.raises(ConfigError, match=r"options has 'acks' as .* a message can be lost"):
+        KafkaSink("h:1", "t", options={"acks": acks})
+    with pytest.raises(ConfigError, match=r"multilang\.kafka\.options has 'request\.required\.acks'"):
+        KafkaSink("h:1", "t").check_start({"multilang.kafka.options": {"request.required.acks": acks}})
+    KafkaSink("h:1", "t", options={"acks": "all"})
+
+
 def test_what_workers_need_follows_from_the_connector() -> None:
     spout, sink = FileSpout("s3://bucket/*", Parquet(["a"])), SqlSink("sqlite://", "t")
     assert set(spout.requires) == {"fsspec", "pyarrow", "s3fs"}

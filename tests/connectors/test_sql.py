@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
@@ -139,6 +141,57 @@ def test_values_that_json_lacks_become_text(shop, url) -> None:
     run.next(2)
     run.close()
     assert run.values == [[None, "12.50", "2026-01-02T03:04:05", "AP8="]]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.none() | st.datetimes(),
+            st.none() | st.dates(),
+            st.none() | st.times(),
+            st.none()
+            | st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**6), max_value=10**6, places=2),
+            st.none() | st.binary(max_size=8),
+            st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8),
+        ),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_what_was_read_from_a_table_is_written_to_another_as_it_was(tmp_path_factory, rows) -> None:
+    """Times, decimals and bytes are text in between, since JSON lacks them."""
+    import sqlalchemy as sa
+
+    url = f"sqlite:///{tmp_path_factory.mktemp('tables') / 'shop.sqlite'}"
+    engine, metadata = sa.create_engine(url), sa.MetaData()
+    kinds = {
+        "at": sa.DateTime,
+        "day": sa.Date,
+        "hour": sa.Time,
+        "price": sa.Numeric(12, 2),
+        "picture": sa.LargeBinary,
+        "note": sa.Text,
+    }
+    there, here = (
+        sa.Table(
+            name, metadata, sa.Column("id", sa.Integer, primary_key=True), *(sa.Column(*each) for each in kinds.items())
+        )
+        for name in ("there", "here")
+    )
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(there.insert(), [dict(zip(kinds, row, strict=True)) for row in rows])
+    read = run_spout(SqlSpout(url, "there", "id", ["id", *kinds]))
+    read.next(3)
+    read.close()
+    written = run_bolt(SqlSink(url, "here", key=["id"]), read.values, fields=["id", *kinds])
+    written.advance(1.0)
+    written.close()
+    assert not written.failed, written.errors
+    with engine.connect() as connection:
+        assert connection.execute(here.select()).fetchall() == connection.execute(there.select()).fetchall()
+    engine.dispose()
 
 
 def test_a_database_that_is_away_for_a_while_is_told_and_asked_again(shop, url) -> None:

@@ -217,3 +217,13 @@ def test_a_file_that_is_followed_from_its_end_is_known_again_by_what_came_before
 def test_what_can_not_be_followed_is_refused(tmp_path, path, message) -> None:
     with pytest.raises(ConfigError, match=message):
         TailSpout(path if "://" in path else tmp_path / path).check_start({})
+
+
+def test_the_mark_at_the_beginning_of_a_file_is_no_text(tmp_path) -> None:
+    """Programs of Windows write one; FileSpout drops it, too."""
+    path = tmp_path / "app.log"
+    path.write_bytes("\ufefffirst\nsecond \ufeff\n\ufeffthird\n".encode())
+    run = run_spout(TailSpout(path))
+    run.next(2)
+    run.close()
+    assert run.values == [["first"], ["second \ufeff"], ["\ufeffthird"]]

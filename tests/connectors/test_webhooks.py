@@ -197,6 +197,7 @@ class Receiver:
         self.now = self.most = 0
         self.lock = threading.Lock()
         self.meet: threading.Barrier | None = None
+        self.goes_on: threading.Event | None = None
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -227,6 +228,9 @@ class Receiver:
         handler.send_response(status)
         handler.send_header("Location", "/elsewhere")
         handler.end_headers()
+        if self.goes_on is not None:
+            handler.wfile.write(b"the beginning of an answer")
+            self.goes_on.wait(60)
 
 
 @pytest.fixture
@@ -258,6 +262,17 @@ def test_so_many_are_under_way_at_once_and_no_more(receiver) -> None:
     run.close()
     assert receiver.most == 4
     assert sorted(value["n"] for value in receiver.got) == list(range(8))
+
+
+def test_an_answer_without_an_end_is_taken_by_its_status(receiver) -> None:
+    receiver.goes_on = threading.Event()
+    receiver.status = {"1": [200]}
+    run = run_bolt(WebhookSink(receiver.url, timeout_secs=50), [[1]], fields=["value"])
+    run.advance(1.0)
+    run.close()
+    assert not receiver.goes_on.is_set()
+    receiver.goes_on.set()
+    assert len(run.acked) == 1
 
 
 def test_a_server_that_is_not_there_fails_the_tuple() -> None:

@@ -205,6 +205,7 @@ def test_results_come_in_order_or_as_they_are_there() -> None:
         (ValueError("five"), "ValueError: five"),
         (SystemExit("five"), "SystemExit: five"),
         (asyncio.CancelledError(), "CancelledError: it was cancelled"),
+        (TimeoutError("the server's own"), "TimeoutError: the server's own"),
     ],
 )
 def test_a_call_that_fails_fails_its_tuple_alone(error, told, timeout) -> None:
