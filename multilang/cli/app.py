@@ -19,8 +19,8 @@ from multilang.cli.watched import WatchedRun
 from multilang.masked import harmless, masked_text
 
 TOPOLOGY = (
-    "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), module:name, or a project of "
-    "streamparse."
+    "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), module:name, a "
+    "project of streamparse, or a topology of Flux's (topology.yaml)."
 )
 
 # Commands whose modules are imported when they are called: name -> (module in this package, the command's name in it).

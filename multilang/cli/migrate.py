@@ -9,7 +9,15 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.said import echo
-from multilang.compat.migrate import as_text, findings, from_clojure, is_old_storm, python_files, wheel_findings
+from multilang.compat.migrate import (
+    as_text,
+    findings,
+    from_clojure,
+    from_flux,
+    is_old_storm,
+    python_files,
+    wheel_findings,
+)
 
 
 @click.command()
@@ -17,8 +25,8 @@ from multilang.compat.migrate import as_text, findings, from_clojure, is_old_sto
 @click.option(
     "--fix",
     is_flag=True,
-    help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), and topologies in Clojure as classes of "
-    "streamparse's DSL; the old files stay, as *.bak or as they were.",
+    help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), topologies in Clojure as classes of "
+    "streamparse's DSL, and those of Flux's as modules of this library; the old files stay, as *.bak or as they were.",
 )
 @click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
 def migrate(path: str, fix: bool, offline: bool) -> int:
@@ -58,7 +66,7 @@ def _rewrite(path: str) -> None:
         if old.endswith("storm.py") and is_old_storm(old):
             os.rename(old, f"{old}.bak")
             echo(f"renamed: {old} to {old}.bak", err=True)
-    for new in from_clojure(path):
+    for new in (*from_clojure(path), *from_flux(path)):
         echo(f"written: {new}", err=True)
     wanted = {each.path for each in findings(path) if "--fix" in each.fix}
     files = [each for each in python_files(path) if each in wanted]

@@ -16,7 +16,7 @@ from multilang.cli.said import echo
 from multilang.cli.settings import project_for_place
 from multilang.cli.view import console
 from multilang.cli.watched import Launcher
-from multilang.component.find import split_target
+from multilang.component.find import YAML, split_target
 from multilang.project import FILE
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def _folder(topology: str) -> Path:
         return project.root
     if os.path.isdir(topology):
         return Path(topology).resolve()
+    if topology.endswith(YAML):
+        return Path(topology).resolve().parent
     place, _ = split_target(topology)
     return Path(place).parent if place.endswith(".py") else Path.cwd()
 
@@ -117,7 +119,7 @@ def _concerns(path: str, files: Iterable[str] | None) -> bool:
     if name == FILE:
         return True
     if files is None:
-        return name.endswith(".py")
+        return name.endswith((".py", *YAML))
     if path in files:
         return True
     packages = {os.path.dirname(each) for each in files if os.path.basename(each) == "__init__.py"}

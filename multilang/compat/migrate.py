@@ -11,7 +11,11 @@ import warnings
 from dataclasses import dataclass
 
 from multilang.compat.clojure import as_dsl
+from multilang.compat.flux import Declared, is_flux
 from multilang.compat.wheels import BY_ENVIRONMENT, NO_ANSWER, TOO_LATE, requirements_in, without_wheels
+from multilang.component.errors import ConfigError
+from multilang.component.find import YAML
+from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ _GONE_NAMES = {
 }
 _GONE_METHODS = {"has_key": "in", "iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
 _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple"}
+_OF_PYLEUS = "pyleus_topology.yaml"
 _OF_PETREL = ("logconfig.ini", "manifest.txt", "setup.sh")
 _WITHOUT_PYTHON_3 = {
     "nose": "nose, which does not run on Python 3.10 and later",
@@ -111,6 +116,8 @@ def findings(root: str) -> list[Finding]:
                 found.append(_in_clojure(path, name[:-4]))
         elif name == "config.json":
             found += _in_config(path)
+        elif name.endswith(YAML) and name != _OF_PYLEUS and not _unread(path):
+            found += _in_flux(path)
         else:
             found += _in_others(path, name)
     return sorted(found, key=lambda each: (each.path, each.line, each.what))
@@ -258,6 +265,50 @@ def from_clojure(root: str) -> list[str]:
     return made
 
 
+def from_flux(root: str) -> list[str]:
+    """Write each topology of Flux's as a module of this library beside its programs, and return the new files.
+
+    Those that need Java, or that were written already, are left alone.
+
+    Args:
+        root: The project's folder.
+    """
+    made = []
+    for path in _files(root):
+        declared = _flux_of(path)
+        new = None if declared is None else declared.file
+        if declared is None or new is None or os.path.lexists(new):
+            continue
+        with open(new, "x", encoding="utf-8") as file:
+            file.write(declared.text())
+        made.append(new)
+    return made
+
+
+def _flux_of(path: str) -> Declared | None:
+    """Return what a file of Flux's declares; None for any other file, and for one that needs Java."""
+    if not path.endswith(YAML) or os.path.basename(path) == _OF_PYLEUS or _unread(path):
+        return None
+    try:
+        declared = Declared(path) if is_flux(path) else None
+        if declared is not None:
+            declared.text()
+    except ConfigError:
+        return None
+    return declared
+
+
+def _in_flux(path: str) -> Iterator[Finding]:
+    """Return why a topology of Flux's does not run as it is."""
+    try:
+        if is_flux(path):
+            Declared(path).text()
+    except TopologyError as error:
+        yield Finding(path, 0, "a topology of Flux's", str(error).removeprefix(f"{os.path.abspath(path)}: "))
+    except ConfigError:
+        return  # YAML of something else, or without the package that reads it
+
+
 def _in_clojure(path: str, name: str) -> Finding:
     fix = f"declare it as a class of streamparse's DSL in {name}.py"
     try:
@@ -274,7 +325,7 @@ def _dsl_of(path: str) -> str:
 
 def _in_others(path: str, name: str) -> Iterator[Finding]:
     """Return what is to do about the files that Petrel and Pyleus have beside their components."""
-    if name == "pyleus_topology.yaml":
+    if name == _OF_PYLEUS:
         what = "a topology of Pyleus, which does not run here as it is"
         yield Finding(
             path, 0, what, "declare it as a class of streamparse's DSL; docs/migrating.md, Pyleus, has a table"

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 TOPOLOGY = "topology"
 """The name of the topology in its module, unless another one is given."""
 
+YAML = (".yaml", ".yml")
+"""How the names of files end that declare a topology in YAML, as Storm's Flux has them."""
+
 OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""
 
@@ -134,6 +137,19 @@ def from_foreign(found: Any, name: str) -> Any:
     from importlib import import_module
 
     return import_module("multilang.compat.petrel.own").own_topology(found, name)  # a package above this one
+
+
+def from_yaml(path: str) -> Any:
+    """Return the topology that a file of Flux's declares as one of this library.
+
+    Raises:
+        ConfigError: It is not there, or has something that only Java can make.
+    """
+    from importlib import import_module
+
+    if not os.path.isfile(path):
+        raise ConfigError(f"there is no file {path!r}; write the path of a file of Flux's")
+    return import_module("multilang.compat.flux").own_topology(path)  # a package above this one
 
 
 def foreign_in(module: ModuleType) -> Any:

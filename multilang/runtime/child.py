@@ -193,6 +193,11 @@ def environment(programs: bool = False) -> dict[str, str]:
     ]
     known = os.environ.get("PYTHONPATH", "")
     own += [path for path in known.split(os.pathsep) if path and path not in own]
+    made = dict(os.environ)
     if programs:
         own.append(_STAND_INS)
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(own)} if own else dict(os.environ)
+        if sys.prefix != sys.base_prefix:  # a program's python is this one, as if the environment was activated
+            made["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    if own:
+        made["PYTHONPATH"] = os.pathsep.join(own)
+    return made

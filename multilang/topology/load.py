@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from multilang.component.find import (
     TOPOLOGY,
+    YAML,
     foreign_in,
     from_foreign,
+    from_yaml,
     is_foreign,
     load_module,
     module_name,
@@ -22,12 +24,15 @@ if TYPE_CHECKING:
 def load_topology(where: str) -> Topology:
     """Return the topology at ``"module:attr"`` or ``"path/file.py:attr"``; ``attr`` is ``topology`` by default.
 
-    It may be a Topology or a function without arguments that returns one.
+    It may be a Topology or a function without arguments that returns one. A file of Flux's in YAML is a topology, too.
 
     Raises:
         ConfigError: There is no topology at that place; most often it is a TopologyError. An exception of the module's
             own code is raised unchanged.
     """
+    if where.endswith(YAML):
+        declared: Topology = from_yaml(where)
+        return declared
     place, attr = split_target(where)
     value = load_object(where)
     if is_foreign(value):
