@@ -97,6 +97,15 @@ def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = 
     return written
 
 
+def sync_folder(path: str | Path) -> None:
+    """Write a folder's list of files to the disk: only then do new names survive a power loss. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def short_name(name: str, most: int) -> str:
     """Return a name that has at most so many bytes: a longer one is cut, and ends with a checksum of the whole.
 

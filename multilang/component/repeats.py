@@ -111,15 +111,18 @@ class _Kind:
 
 
 def kind_of(text: str) -> str:
-    """Return what a report has in common with its repetitions: the exception's type and stack, or all of the text.
+    """Return what a report has in common with its repetitions: the exception's type, with its stack or place, or all of the text.
 
     The tuple, and the exception's own text, differ each time.
     """
     head, _, rest = text.partition("\n")
+    error, ours, where = head.partition(" in component ")
     if not rest.startswith("Traceback"):
-        return text
+        if not ours or not error.rpartition(" ")[2].isidentifier():
+            return text
+        component, _, place = where.partition(" on tuple ")[0].partition(": ")[0].partition(") ")
+        return f"{error} in {component} {place.translate(_DIGITS)}"
     lines = rest.splitlines()
-    error, ours, _ = head.partition(" in component ")
     if not ours:  # logged by the user's own code
         error = lines[-1].partition(":")[0]
     return "\n".join([error, *(line for line in lines if line.startswith("  "))])

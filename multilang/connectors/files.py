@@ -298,6 +298,7 @@ def _written(path: str, data: bytes) -> None:
     umask = os.umask(0)
     os.umask(umask)
     private.replace_file(path, write, 0o666 & ~umask)
+    private.sync_folder(os.path.dirname(path))
 
 
 def _format(format: object, default: type[Lines | JsonLines]) -> Format:

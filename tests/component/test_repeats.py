@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 
 from multilang import BasicBolt, Spout, TopologyBuilder
 from multilang.component.repeats import LONGEST_PAUSE_SECS, QUIET_SECS, Repeats
+from multilang.component.report import describe
+from multilang.connectors.errors import ConnectorError
 from multilang.local import LocalCluster
+from multilang.protocol.messages import Tuple
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter
@@ -72,6 +75,25 @@ def test_what_differs_is_told_in_full_at_once():
     told.repeats.report(None, trace("a"), who="other")
     assert told.texts == [*different, trace("a")]
     assert told.repeats.untold == 12
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=5, max_size=30, unique=True))
+def test_an_error_without_a_stack_is_counted_whatever_its_tuple_is(values):
+    told = Told()
+    for number, value in enumerate(values):
+        error = ConnectorError("out/file-000007 can't be written: No space left on device")
+        tup = Tuple(str(number), "words", "default", 4, [value])
+        said = describe(error, BasicBolt(), tup, f"in a batch of {number}")
+        told.repeats.report(None, said.replace(" BasicBolt ", " 'sink' (task 3) "))
+    for text in (
+        "ConnectorError in component 'other' (task 4): it can't be written",
+        "OSError in component 'count' (task 4) in a batch of 7: it can't be written",
+    ):
+        told.repeats.report(None, text)
+        assert told.texts[-1] == text
+    told.repeats.tell_rest()
+    assert len(told.lines) <= 6
+    assert told.texts[-1].endswith(f"; {len(values)} times in all)")
 
 
 def test_a_count_is_told_without_another_repetition():

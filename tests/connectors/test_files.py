@@ -6,8 +6,10 @@ import csv
 import gc
 import gzip
 import json
+import os
 from collections import Counter
 from importlib import import_module
+from stat import S_ISDIR
 from zlib import crc32
 
 import pytest
@@ -428,6 +430,19 @@ def test_tuples_of_other_fields_than_a_sink_is_declared_with_are_refused(tmp_pat
 def test_encodings_without_lines_are_refused(make, settings, message) -> None:
     with pytest.raises(ConfigError, match=message):
         make(**settings)
+
+
+def test_a_file_is_on_the_disk_with_its_name_before_its_tuples_are_acked(tmp_path, monkeypatch) -> None:
+    synced = []
+
+    def fsync(handle: int) -> None:
+        synced.append((S_ISDIR(os.fstat(handle).st_mode), sorted(each.name for each in tmp_path.glob("sink-*"))))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    result = run_bolt(FileSink(tmp_path, Lines(), roll_rows=2), [["a"], ["b"]], fields=["line"], component="sink")
+    assert len(result.acked) == 2
+    (written,) = tmp_path.glob("sink-*")
+    assert synced == [(False, []), (True, [written.name])]
 
 
 def test_a_sink_whose_folder_can_not_be_is_refused_before_the_start(tmp_path) -> None:
