@@ -36,6 +36,7 @@ from multilang.state.names import (
 from multilang.state.positions import accept_positions, kept_positions, move_positions
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
+from multilang.state.settings import POSITIONS
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.state.witness import Witness
@@ -73,6 +74,7 @@ class StoredStates:
         self.topology = topology
         own = {"topology.name": topology.name, "storm.id": f"{topology.name}-{uuid4().hex}"}
         self.conf = {"multilang.parent": "local", **topology.conf, **conf, **own}
+        self._confs = _confs_of_positions(topology, self.conf)
         self.provider = provider_of(self.conf)
         if not self.provider.durable:
             raise StateError(f"nothing is stored in {self.provider.describe()}; name another topology.state.provider")
@@ -308,7 +310,7 @@ class StoredStates:
         if old in self.topology.components:
             raise StateError(f"{old!r} is a component of topology {self.topology.name!r}, so that it was not renamed")
         self._check_stored(old)
-        count = move_positions(self.conf, old, new)
+        count = sum(move_positions(conf, old, new) for conf in self._confs)
         names = self._of(old)
         if not names:
             return count
@@ -343,7 +345,7 @@ class StoredStates:
             StateError: Nothing of it is stored.
         """
         self._check_stored(component)
-        count = move_positions(self.conf, component, None)
+        count = sum(move_positions(conf, component, None) for conf in self._confs)
         names = self._of(component)
         if not names:
             return count
@@ -368,13 +370,13 @@ class StoredStates:
         Raises:
             StateError: There is a difference that has to be mended by another command.
         """
-        accepted = accept_positions(
-            self.conf,
-            {id: Declared.of(each.component) for id, each in self.topology.components.items() if each.kind == "spout"},
-        )
+        declared = {
+            id: Declared.of(each.component) for id, each in self.topology.components.items() if each.kind == "spout"
+        }
+        accepted = [text for conf in self._confs for text in accept_positions(conf, declared)]
         spout: Any = self.topology.components[SPOUT].component if SPOUT in self.topology.components else None
         if spout is None:
-            if not accepted and not kept_positions(self.conf):
+            if not accepted and not self._positions():
                 raise StateError(f"topology {self.topology.name!r} has no stateful bolt, so that it stores no state")
             return accepted
         self.claim()
@@ -407,13 +409,16 @@ class StoredStates:
             coordinator.close()
 
     def _check_stored(self, component: str) -> None:
-        positions = kept_positions(self.conf)
+        positions = self._positions()
         if not self._of(component) and not any(name.rpartition("/")[0] == component for name in positions):
             there = sorted({(split_namespace(name) or ("", 0))[0] for name in self.namespaces()})
             there += sorted({name.rpartition("/")[0] for name in positions})
             raise StateError(
                 f"nothing of {component!r} is stored in {self.provider.describe()}; there is {', '.join(map(repr, there)) or 'nothing'}"
             )
+
+    def _positions(self) -> set[str]:
+        return {name for conf in self._confs for name in kept_positions(conf)}
 
     def _put_whole(
         self, contents: Replacements, coordinator: dict[Any, Any], tasks: Mapping[str, int], shape: Any
@@ -448,3 +453,13 @@ class StoredStates:
             return dict(items_of(self.provider, name, state))
         finally:
             state.close()
+
+
+def _confs_of_positions(topology: Topology, conf: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a conf for each place of positions: that of the topology, and those that spouts have in their own conf."""
+    found = {repr(conf.get(POSITIONS)): dict(conf)}
+    for spec in topology.components.values():
+        if spec.kind == "spout" and POSITIONS in spec.conf:
+            own = spec.conf[POSITIONS]
+            found.setdefault(repr(own), {**conf, POSITIONS: own})
+    return list(found.values())

@@ -542,9 +542,9 @@ def test_a_rename_in_the_middle_of_a_checkpoint_completes_it_first(tmp_path):
     states.close()
 
 
-def plain(spout="letters", tasks=1, conf=None):
+def plain(spout="letters", tasks=1, conf=None, own=None):
     builder = TopologyBuilder()
-    builder.set_spout(spout, Letters, tasks)
+    builder.set_spout(spout, type("Letters", (Letters,), {"component_conf": own or {}}), tasks)
     builder.set_bolt("passing", Passing).shuffle_grouping(spout)
     return builder.build("plain", conf=conf)
 
@@ -579,9 +579,12 @@ def test_another_number_of_tasks_is_refused_whichever_had_saved_something(positi
         read(plain(tasks=after, conf=positions))
 
 
-def test_a_spout_that_was_renamed_is_refused_and_continues_behind_state_rename(positions):
-    assert read(plain(tasks=2, conf=positions)) == 4
-    renamed = plain("lines", 2, positions)
+@pytest.mark.parametrize("whose", ["topology", "spout"])
+def test_a_spout_that_was_renamed_is_refused_and_continues_behind_state_rename(positions, whose, tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
+    own = {} if whose == "topology" else {"multilang.positions": positions.pop("multilang.positions")}
+    assert read(plain(tasks=2, conf=positions, own=own)) == 4
+    renamed = plain("lines", 2, positions, own)
     with pytest.raises(Exception, match=r"there is a position of 'letters'.*state rename TOPOLOGY letters NEW"):
         read(renamed)
     with closing(StoredStates(renamed, positions)) as states:
