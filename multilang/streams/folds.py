@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.streams.copies import copied
 from multilang.streams.operations import Operation
 
 TYPE_CHECKING = False
@@ -42,8 +43,8 @@ class Fold:
     def results(self, accumulators: dict[Any, Any]) -> list[Any]:
         """Return pairs of keys and results."""
         result = self.result
-        if result is None:
-            return list(accumulators.items())
+        if result is None:  # what is behind may change its elements
+            return [(key, copied(accumulator)) for key, accumulator in accumulators.items()]
         return [(key, result(accumulator)) for key, accumulator in accumulators.items()]
 
     def partial(self, pairs: list[Any]) -> dict[Any, Any]:
@@ -167,7 +168,7 @@ class Update(Keyed):
         for key, value in elements:
             state = touched[key] if key in touched else memory.get(key, init)
             touched[key] = state = update(state, value)
-            found.append((key, state))
+            found.append((key, copied(state)))  # as it is now, whatever comes next
         memory.put_all(touched)
         return found
 

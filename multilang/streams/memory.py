@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.streams.copies import copied
 from multilang.streams.keys import encode
 
 TYPE_CHECKING = False
@@ -27,14 +28,14 @@ class Memory:
         self._changed: dict[Any, Any] = {}
 
     def get(self, key: Any, init: Callable[[], Any]) -> Any:
-        """Return the accumulator of a key, or a new one."""
+        """Return the accumulator of a key, or a new one. It may be changed: nothing is kept until ``put_all``."""
         for values in (self._changed, self._values):
             if key in values:
-                return values[key]
+                return copied(values[key])
         if self.state is not None:
             stored = self.state.get(encode(key))
             if stored is not None:
-                return stored[0]
+                return copied(stored[0])
         return init()
 
     def put_all(self, changed: Mapping[Any, Any]) -> None:

@@ -7,9 +7,11 @@ a stage costs one call for all elements of a batch of tuples; nothing leaves the
 from __future__ import annotations
 
 from multilang.component.errors import FailedException
+from multilang.streams.copies import copied
 from multilang.streams.errors import StageError
 from multilang.streams.folds import Keyed
 from multilang.streams.keys import decode
+from multilang.streams.operations import Arm
 from multilang.streams.sinks import Sink
 
 TYPE_CHECKING = False
@@ -65,6 +67,10 @@ def as_partials(tups: Tuples) -> list[Any]:
 def as_late(tups: Tuples) -> list[Any]:
     """Return the pairs of a keyed stream that came too late for their windows."""
     return [(decode(row[0]["values"][0]), row[0]["values"][1]) for row in tups.rows]
+
+
+def _drop(_: list[Any]) -> None:
+    """Let elements go that nobody gets."""
 
 
 class Entry:
@@ -164,12 +170,16 @@ class Machine:
 
     def _all(self, targets: Sequence[Step | Sink], method: str = "apply") -> Callable[[list[Any]], None]:
         pushes = [self._sink(each) if isinstance(each, Sink) else self._push(each, method) for each in targets]
-        if len(pushes) == 1:
-            return pushes[0]
+        if len(pushes) < 2:
+            return pushes[0] if pushes else _drop
+
+        *others, last = pushes
+        divided = all(isinstance(each, Sink) or isinstance(each.operation, Arm) for each in targets)
 
         def push(elements: list[Any]) -> None:
-            for each in pushes:
-                each(elements)
+            for each in others:
+                each(elements if divided else copied(elements))  # a function that changes an element changes its own
+            last(elements)
 
         return push
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.streams.bolts import Programmed
+from multilang.streams.copies import copied
 from multilang.streams.keys import decode
 from multilang.streams.operations import Operation
 from multilang.windowing.aggregates import Aggregate
@@ -181,11 +182,12 @@ class _OfValues(Aggregate):
     def merge(self, first: Any, second: Any) -> Any:
         if self._fold.merge is None:
             return super().merge(first, second)
-        return self._fold.merge(first, second)
+        return self._fold.merge(copied(first), copied(second))  # either is part of other windows, too
 
     def result(self, accumulator: Any) -> Any:
         result = self._fold.result
-        return accumulator if result is None else result(accumulator)
+        own = copied(accumulator)
+        return own if result is None else result(own)
 
 
 class WindowProgram(Programmed, WindowedBolt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.state.api import KeyValueState
+from multilang.windowing.keys import from_json, outer
 from multilang.windowing.saved import SavedTask
 
 TYPE_CHECKING = False
@@ -80,9 +81,9 @@ class CarriedTask(SavedTask):
     def save(self) -> None:
         """Put what changed, and the tuples that expired since the last window, into what is carried."""
         super().save()
-        expired = [[key, self._tuples.save(tuples)] for key, tuples in self._expired.items()]
+        expired = [[outer(key), self._tuples.save(tuples)] for key, tuples in self._expired.items()]
         self._carried().put(EXPIRED, expired)
 
     def load(self, state: KeyValueState[Any, Any]) -> None:
         super().load(state)
-        self._expired = {key: self._tuples.load(tuples) for key, tuples in state.get(EXPIRED, ())}
+        self._expired = {from_json(key): self._tuples.load(tuples) for key, tuples in state.get(EXPIRED, ())}

@@ -42,19 +42,20 @@ class CountWindows(Windows):
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         keeper, step = self.keeper, self.step
         count = self._counts.get(key, 0) + 1
-        self._counts[key] = count
-        if self.counted is not None:
-            self.counted[key] = None
         slot = -(-count // step) * step
         line = self.lines.get(key)
         pane = None if line is None else line.get(slot)
         if pane is None:
             pane = self.opened(key, slot)
-            if pane is None:
-                keeper.unassigned(tup)
-                return
-        keeper.put(key, slot, pane, tup)
-        pane.last = ts
+        if pane is not None:
+            keeper.put(key, slot, pane, tup)
+            pane.last = ts
+        self._counts[key] = count  # not earlier: one that failed is no tuple of a window
+        if self.counted is not None:
+            self.counted[key] = None
+        if pane is None:
+            keeper.unassigned(tup)
+            return
         if count % self.slide == 0:
             self.fire(key, count, ts)
 
@@ -191,12 +192,12 @@ class Recent(Windows):
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         count = self._counts.get(key, 0) + 1
-        self._counts[key] = count
-        if self.counted is not None:
-            self.counted[key] = None
         pane = self.keeper.open()
         pane.last = ts
         self.keeper.put(key, count, pane, tup)
+        self._counts[key] = count
+        if self.counted is not None:
+            self.counted[key] = None
         self._append(key, count, pane)
         if count % self._slide == 0:
             panes = [pane for _, pane in self._lines[key]]

@@ -9,6 +9,7 @@ from operator import itemgetter
 
 from multilang.windowing.aggregates import Count
 from multilang.windowing.counted import CountWindows
+from multilang.windowing.keys import PLAIN, inner
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.timed import TimeWindows
 from multilang.windowing.watermarks import Source
@@ -91,7 +92,7 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
 ) -> Callable[[Iterable[Any], bool], None]:
     field, keys = task.settings.timestamp_field, task.settings.key_by
     step, find, unassigned = windows.step, windows.find, task.unassigned
-    add, counts = task.aggregate.add, type(task.aggregate) is Count
+    add, counts, plain = task.aggregate.add, type(task.aggregate) is Count, PLAIN
     sources: dict[Any, tuple[Source, int, Callable[[Any], Any]]] = {}
     sender: Any = None  # of the last tuple: a task with one of its streams
     source: Any = Source(0.0)
@@ -138,6 +139,8 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
                         slots[high] = {}
                     panes = slots[high]
                 key = key_of(values)
+                if type(key) not in plain:
+                    key = inner(key)
                 try:
                     pane = panes.get(key)
                 except TypeError:
@@ -196,24 +199,27 @@ def _counted(
                     found = senders[origin] = _key_of(origin.index, keys)
                 sender, key_of = origin, found
             key = key_of(tup.values)
+            if type(key) not in PLAIN:
+                key = inner(key)
             try:
                 count = sums.get(key, 0) + 1
             except TypeError:
                 otherwise(tup)
                 continue
-            sums[key] = count
             slot = count if step == 1 else -(-count // step) * step
             line = lines.get(key)
             pane = None if line is None else line.get(slot)
             if pane is None:
                 pane = opened(key, slot)
                 if pane is None:
+                    sums[key] = count
                     task.unassigned(tup)
                     continue
             if counts:
                 pane.accumulator += 1
             else:
                 pane.accumulator = add(pane.accumulator, tup)
+            sums[key] = count  # not earlier: one that failed is no tuple of a window
             pane.count += 1
             root = tup.root
             if numbers and root:

@@ -43,6 +43,7 @@ class Ordered(Windows):
             windows.advance(ts)
             self.keeper.released(waiting)
             windows.add(waiting.key, ts, waiting.tup)
+            self.keeper.added()
         windows.advance(watermark)
         self.watermark = watermark
 

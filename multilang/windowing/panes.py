@@ -71,6 +71,9 @@ if TYPE_CHECKING:
         def released(self, waiting: Waiting) -> object:
             """Take note that a tuple waits no more: it is added next."""
 
+        def added(self) -> object:
+            """Take note that a tuple that had waited is in its windows."""
+
 
 EARLY = "early"
 ON_TIME = "on time"
@@ -89,6 +92,7 @@ class Pane:
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
         fired: The number of times that it was in an evaluated window, where that matters.
+        numbers: How often windows were evaluated whose first pane it was, by their ends; None: none of them.
         slot: Its place among the panes of its key, where there is state.
         dirty: True if the state is to be told of it at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple.
@@ -108,6 +112,7 @@ class Pane:
         "ids",
         "kept",
         "last",
+        "numbers",
         "slot",
         "spilled",
     )
@@ -121,6 +126,7 @@ class Pane:
         self.first = 0
         self.last = 0
         self.fired = 0
+        self.numbers: dict[int, int] | None = None
         self.slot = 0
         self.dirty = False
         self.chunks: list[int] = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from multilang.protocol.codec import dumps, loads
 from multilang.protocol.messages import Tuple
 from multilang.state.errors import ReshapedError
+from multilang.windowing.keys import from_json, from_text, outer, to_text
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import ON_TIME, Pane, Waiting
+from multilang.windowing.specs import Sliding, Tumbling
 from multilang.windowing.task import WindowTask
 from multilang.windowing.watermarks import BEFORE_ALL
 
@@ -61,6 +62,7 @@ class SavedTask(WindowTask):
         super().__init__(bolt, settings, collector, context, batch)
         self._tuples = _SavedTuples(context)
         self._form = _form_of(settings, self.windows)
+        self._declared = _declaration_of(settings)
         self.windows.follow_counts(self._counted)
         self.process = self._first
 
@@ -117,7 +119,7 @@ class SavedTask(WindowTask):
     def _fetch(self, key: Key, pane: Pane) -> None:
         """Read from the state what of a pane is not in memory."""
         state: Any = self._state
-        text = dumps(key)
+        text = to_text(key)
         if self._keeps_tuples:
             chunks = [state.get((PANE, text, pane.slot, begin)) for begin in sorted(pane.chunks)]
             before = [tup for chunk in chunks for tup in self._tuples.load(chunk[0])][: pane.spilled]
@@ -165,12 +167,13 @@ class SavedTask(WindowTask):
         except Exception as error:
             self._failed = error
             raise
-        if timing != ON_TIME or not self.settings.accumulating:
-            for pane in panes:
+        settings = self.settings
+        if timing != ON_TIME or not settings.accumulating or settings.lateness_ms:
+            for pane in panes if not settings.accumulating else panes[:1]:  # the first one has the window's number
                 pane.dirty = True
                 self._dirty[key, pane.slot] = pane
                 self._clean.pop((key, pane.slot), None)
-                if not self.settings.accumulating:  # it was emptied
+                if not settings.accumulating:  # it was emptied
                     self._forget(key, pane.slot, pane)
                     pane.fresh_from = 0
 
@@ -228,10 +231,10 @@ class SavedTask(WindowTask):
         self._dirty.clear()
         counts = self.windows.counts()
         for key in self._counted:
-            state.put((COUNT, dumps(key)), counts[key])
+            state.put((COUNT, to_text(key)), counts[key])
         self._counted.clear()
         for slot, waiting in self._new_waiting.items():
-            state.put((WAITING, slot), [waiting.key, waiting.ts, self._tuples.save_one(waiting.tup)])
+            state.put((WAITING, slot), [outer(waiting.key), waiting.ts, self._tuples.save_one(waiting.tup)])
             waiting.is_stored = True
         self._new_waiting.clear()
         task = {
@@ -239,6 +242,7 @@ class SavedTask(WindowTask):
             "origin": self._origin,
             "reached": self.windows.watermark,
             "form": self._form,
+            "declared": self._declared,
         }
         if task != self._saved_task:
             state.put(TASK, task)
@@ -253,14 +257,17 @@ class SavedTask(WindowTask):
         else:
             saved = self.aggregate.save(pane.accumulator)
         ids = None if pane.ids is None else pane.ids[begin:]
-        state.put((PANE, dumps(key), slot, begin), [saved, pane.count, pane.first, pane.last, pane.fired, ids])
+        parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids]
+        if pane.numbers:
+            parts.append(list(pane.numbers.items()))
+        state.put((PANE, to_text(key), slot, begin), parts)
         if begin not in pane.chunks:
             pane.chunks.append(begin)
 
     def _forget(self, key: Key, slot: int, pane: Pane) -> None:
         state = self._state
         if pane.chunks and state is not None:
-            text = dumps(key)
+            text = to_text(key)
             for begin in pane.chunks:
                 state.delete((PANE, text, slot, begin))
             pane.chunks.clear()
@@ -285,7 +292,7 @@ class SavedTask(WindowTask):
         now_of_day = round(self._clock.time() * 1000)
         if task is not None:
             self._origin = task["origin"]
-            self._check_form(task.get("form"))
+            self._check_form(task.get("form"), task.get("declared"))
             since = now_of_day - self._origin
             if not self.settings.has_event_time and since < task["reached"]:
                 if task["reached"] - since > _SET_BACK_MS:
@@ -308,35 +315,37 @@ class SavedTask(WindowTask):
             if key[0] == PANE:
                 parts.setdefault((key[2], key[1]), []).append((key[3], value))
             elif key[0] == COUNT:
-                self.windows.load_count(_key(loads(key[1])), value)
+                self.windows.load_count(from_text(key[1]), value)
             elif key[0] == WAITING:
                 waiting.append((key[1], value))
         for (slot, text), chunks in sorted(parts.items(), key=_place):
-            self._load_pane(_key(loads(text)), slot, sorted(chunks, key=_begin))
+            self._load_pane(from_text(text), slot, sorted(chunks, key=_begin))
         for slot, (key, ts, tup) in sorted(waiting, key=_begin):
             assert isinstance(self.windows, Ordered)
-            each = Waiting(_key(key), slot, ts, self._tuples.load_one(tup))
+            each = Waiting(from_json(key), slot, ts, self._tuples.load_one(tup))
             each.is_stored = True
             self.windows.take(each)
         if not self.settings.has_event_time:
             self._arm()
 
-    def _check_form(self, form: str | None) -> None:
-        if form is not None and form != self._form:  # an earlier version stored none
+    def _check_form(self, form: str | None, declared: str | None) -> None:
+        was, now = (form, self._form) if form != self._form else (declared, self._declared)
+        if was is not None and was != now:  # earlier versions stored none
             component = self._context.component
             raise ReshapedError(
-                f"{self.settings.who}: the stored state has {form}, and this bolt has {self._form} now, which can't go on with them: declare "
+                f"{self.settings.who}: the stored state has {was}, and this bolt has {now} now, which can't go on with them: declare "
                 f"it as it was, give the component another name, or remove what is stored: multilang state rm TOPOLOGY {component}"
             )
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
-        saved, count, first, last, fired, _ = chunks[-1][1]
+        saved, count, first, last, fired, _, *numbers = chunks[-1][1]
         if self._keeps_tuples:
             accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
         else:
             accumulator = self.aggregate.load(saved)
         pane = Pane(accumulator)
         pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
+        pane.numbers = dict(numbers[0]) if numbers else None
         pane.chunks = [begin for begin, _ in chunks]
         pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
         self.in_memory += self._size(pane)
@@ -389,9 +398,13 @@ def _form_of(settings: Settings, windows: Windows) -> str:
     return f"{windows.words} on {time} time, of {what}"
 
 
-def _key(value: Any) -> Key:
-    """Return a key that was read from JSON: several fields are a tuple."""
-    return tuple(value) if isinstance(value, list) else value
+def _declaration_of(settings: Settings) -> str:
+    """Return what stored windows are divided by, in words: those of other lengths or keys can't be put together again."""
+    by = "" if settings.key_by is None else f" by {', '.join(settings.key_by)}"
+    window = settings.window
+    if isinstance(window, Sliding) and window.length == window.slide:
+        window = Tumbling(window.length)
+    return f"{window!r}{by}"
 
 
 def _place(part: tuple[tuple[int, str], Any]) -> tuple[int, str]:

@@ -7,6 +7,7 @@ from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows, Latest, Recent
 from multilang.windowing.errors import MemoryLimitError
 from multilang.windowing.fast import fast_functions
+from multilang.windowing.keys import inner, outer
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import EARLY, LATE, Pane
 from multilang.windowing.sessions import SessionWindows
@@ -420,8 +421,9 @@ class WindowTask:
             expired = self._expired.pop(key, ()) if timing != EARLY and timing != LATE else ()
         else:
             expired = self.no_expired()
-        owner = [self._context.task_index if key is None else key, last]
-        evaluated = Window(key, (start, end), parts, count, new, expired, settings.aggregate, timing, number, owner)
+        shown = outer(key)
+        owner = [self._context.task_index if shown is None else shown, last]
+        evaluated = Window(shown, (start, end), parts, count, new, expired, settings.aggregate, timing, number, owner)
         scope = self._collector.scope
         before = scope.anchors
         scope.anchors = self.anchors(panes, new)
@@ -485,6 +487,11 @@ class WindowTask:
             tup = waiting.tup
             self._ids[tup.component, tup.stream, _id(tup, field, self.settings)] = waiting
 
+    def added(self) -> None:
+        """Evaluate what is due at once, since a tuple that had waited is in its windows."""
+        if self._early:
+            self._fire_early_counts()
+
     def released(self, waiting: Waiting) -> None:
         """Take note that a tuple waits no more: it is added next."""
         self.in_memory -= 1
@@ -525,17 +532,17 @@ def _key_function(settings: Settings) -> Callable[[Tuple], Any]:
             kind = type(value)
             if kind is list or kind is dict:
                 raise _unusable(settings, value)
-            return value
+            return inner(value)
 
         return key
 
-    def keys(tup: Tuple) -> tuple[Any, ...]:
+    def keys(tup: Tuple) -> Any:
         values = tuple([tup[name] for name in names])
         try:
             hash(values)
         except TypeError:
             raise _unusable(settings, values) from None
-        return values
+        return inner(values)
 
     return keys
 
@@ -553,9 +560,10 @@ def _unusable(settings: Settings, value: object) -> ReportedFailedException:
 
 def _id(tup: Tuple, field: str, settings: Settings) -> Any:
     value = tup[field]
-    if type(value) is list or type(value) is dict:
+    if value is None or type(value) is list or type(value) is dict:
         raise ReportedFailedException(
-            f"{settings.who}: id_field {field} has the value {value!r:.80}; a message id is a string or a number"
+            f"{settings.who}: id_field {field} has the value {value!r:.80}; a message id is a string or a number, which each tuple "
+            "has of its own"
         )
     return value
 

@@ -54,7 +54,6 @@ class TimeWindows(Windows):
         self._running: dict[Key, Running] = {}
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
-        self._fired: dict[tuple[Key, int], int] = {}  # with lateness: how often a window was evaluated
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         step = self.step
@@ -187,8 +186,11 @@ class TimeWindows(Windows):
 
     def _evaluate(self, key: Key, end: int, panes: Sequence[Pane], new: Sequence[Pane], timing: str) -> None:
         if self.lateness:
-            number = self._fired.get((key, end), 1 if timing == LATE else 0)  # 1: it was evaluated before a restart
-            self._fired[key, end] = number + 1
+            number = max(pane.numbers.get(end, 0) if pane.numbers else 0 for pane in panes)
+            first = panes[0]  # which lives as long as late tuples may come for the window, and is saved with its number
+            if first.numbers is None:
+                first.numbers = {}
+            first.numbers[end] = number + 1
         else:
             number = panes[0].fired if self._length == self._slide else 0
         if self._length == self._slide:
@@ -201,8 +203,6 @@ class TimeWindows(Windows):
         for slot in sorted(line):
             if self._last(slot) > last:
                 break
-            for end in range(-(-slot // self._slide) * self._slide, self._last(slot) + 1, self._slide):
-                self._fired.pop((key, end), None)  # no tuple that comes now is early enough for it
             self._drop(key, line, slot)
 
     def _drop(self, key: Key, line: dict[int, Pane], slot: int) -> None:

@@ -8,11 +8,13 @@ from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology, describe
 from multilang.windowing.bolt import WindowedBolt
-from multilang.windowing.settings import NO_DATA, Settings
+from multilang.windowing.declared import DeclaredWindows
+from multilang.windowing.settings import INTERVAL_MS, LAG_MS, NO_DATA, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from multilang.topology.model import ComponentSpec, Input
 
@@ -33,7 +35,8 @@ def windowed(topology: Topology) -> Topology:
         if type(bolt).process_window is WindowedBolt.process_window:
             raise TopologyError(f"{who} ({describe(bolt)}) has no process_window: define process_window(self, window)")
         given = {**topology.conf, **spec.conf}
-        declared = Settings(bolt, spec.conf if bolt.window is not None else given, who)
+        own = {**_left_to_the_topology(bolt, topology.conf), **spec.conf}
+        declared = Settings(bolt, own if bolt.window is not None else given, who)
         spec.conf = {**declared.conf(), **spec.conf}
         conf = {**topology.conf, **spec.conf}
         settings = Settings(bolt, conf, who)
@@ -49,6 +52,16 @@ def windowed(topology: Topology) -> Topology:
             _check_fields(topology, input_, settings)
             _check_grouping(spec, input_, settings)
     return Topology(topology.name, topology.conf, specs, module=topology.module)
+
+
+def _left_to_the_topology(bolt: WindowedBolt, conf: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the topology's conf says of durations that the class leaves as they are."""
+    names = {LAG_MS: "lag", INTERVAL_MS: "watermark_interval"}
+    return {
+        key: conf[key]
+        for key, name in names.items()
+        if key in conf and getattr(bolt, name) == getattr(DeclaredWindows, name)
+    }
 
 
 def _has_state(specs: Iterable[ComponentSpec]) -> bool:

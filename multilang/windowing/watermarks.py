@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from typing import Any
 
 BEFORE_ALL = -(2**63)
@@ -71,6 +71,7 @@ class Watermarks:
         self._began = now
         self._all_idle_since: float | None = None
         self._all_idle_from = BEFORE_ALL
+        self._elsewhere: dict[tuple[str, str, int], int | None] = {}  # restored ones whose task is another component's
 
     def source(self, component: str, stream: str, task: int, now: float) -> Source:
         """Return a source, which is made at its first tuple."""
@@ -81,7 +82,16 @@ class Watermarks:
             if self._expected.get((component, stream), 0) > 0:
                 self._expected[component, stream] -= 1
                 self._unheard -= 1
+            else:
+                self._replace(component, stream)
         return found
+
+    def _replace(self, component: str, stream: str) -> None:
+        """Forget a source from before a restart whose task has another id now: it would hold up the watermark for ever."""
+        for key, greatest in self._elsewhere.items():
+            if key[:2] == (component, stream) and self._sources[key].greatest == greatest:
+                del self._elsewhere[key], self._sources[key]
+                return
 
     def advance(self, now: float) -> int:
         """Return the watermark at the clock's time ``now``, in milliseconds."""
@@ -132,20 +142,21 @@ class Watermarks:
         ]
         return {"watermark": self.current, "sources": sources}
 
-    def restore(self, saved: Mapping[str, Any], now: float, tasks: Iterable[int]) -> None:
+    def restore(self, saved: Mapping[str, Any], now: float, tasks: Mapping[int, str]) -> None:
         """Go on from what ``saved`` returned.
 
         Args:
             saved: What a checkpoint holds.
             now: The time of the clock, in milliseconds.
-            tasks: The ids of the tasks that there are; those of others are forgotten.
+            tasks: The component of each task that there is now; what others sent is forgotten.
         """
         self.current = saved["watermark"]
-        there = set(tasks)
         for component, stream, task, greatest, *since in saved["sources"]:
-            if task in there or component in self._merged:
+            if component in self._merged or task in tasks:
                 source = self.source(component, stream, task, now)
                 if source.greatest is None or (greatest is not None and greatest > source.greatest):
                     source.greatest = greatest
+                if component not in self._merged and tasks[task] != component:
+                    self._elsewhere[component, stream, task] = source.greatest
                 if since and self._in_batches:  # elsewhere nobody was silent while this task was down
                     source.since = since[0]

@@ -9,7 +9,7 @@ import pytest
 from multilang import BasicBolt, LocalCluster
 from multilang.state.providers import provider_of
 from multilang.streams import StreamBuilder
-from multilang.windowing import Session, Tumbling, milliseconds
+from multilang.windowing import Session, Sliding, Tumbling, milliseconds
 from tests.state.topologies import stored
 from tests.streams.pipelines import Values, added, by_number
 
@@ -297,6 +297,105 @@ def test_an_element_that_fails_takes_no_other_with_it(mode) -> None:
         assert all("stage 'picky': ValueError: five" in str(e) or "gave up tuple 5 " in str(e) for e in run.errors)
         assert run.counters["source"].acked == 9
     assert max(count for _, count in seen) == 9
+
+
+def with_one(values, value):
+    values.append(value)
+    return values
+
+
+def with_total(totals, value):
+    totals["all"] = totals.get("all", 0) + value
+    totals["list"] = with_one(totals.get("list", []), value)
+    return totals
+
+
+FOLDS = [
+    lambda values: values.aggregate(list, with_one),
+    lambda values: values.aggregate(list, with_one, lambda first, second: first + second),
+    lambda values: values.aggregate(dict, with_total),
+    lambda values: values.aggregate(lambda: (0, []), lambda pair, n: (pair[0] + n, with_one(pair[1], n))),
+    lambda values: values.update_state(dict, with_total),
+]
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated"])
+@pytest.mark.parametrize("fold", FOLDS)
+def test_a_result_that_fails_behind_an_accumulator_that_changes_in_place_counts_once(fold, mode) -> None:
+    has_failed = []
+
+    def fails_once(pair):
+        if len(has_failed) < 2 and "4" in str(pair):
+            has_failed.append(pair)
+            raise ValueError("not now")
+        return str(pair[1])
+
+    def build(s):
+        values = s.source(range(10)).key_by(lambda n: "all").map_values(lambda n: n)
+        fold(values).map(fails_once).through(Values, name="end")
+
+    s = StreamBuilder()
+    build(s)
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(s.build("once", {"topology.state.provider": "memory"}), capture=["end"])
+        run.wait(timeout=60)
+        assert run.counters["source"].acked == 10
+        last = max((tup["value"] for tup in run.captured("end")), key=len)
+    assert has_failed
+    assert all(last.count(str(n)) == 1 for n in range(10) if n != 4 and n != 5), last
+
+
+def test_states_are_sent_on_as_they_were_at_each_change() -> None:
+    def build(s):
+        s.source([[1, 2, 3]]).flat_map(list).key_by(lambda n: "all").update_state(list, with_one).through(
+            Values, name="end"
+        )
+
+    found = ends(build, conf={"topology.state.provider": "memory"})
+    assert [value for _, value in found] == [[1], [1, 2], [1, 2, 3]]
+
+
+def test_what_changes_an_element_changes_no_other_streams() -> None:
+    def build(s):
+        lists = s.source([[1, 2], [3]]).map(list)
+        lists.through(Values, name="before")
+        lists.map(lambda values: with_one(values, "x")).through(Values, name="end")
+        lists.filter(lambda values: values.pop() and False).through(Values, name="none")
+        lists.key_by(len).through(Values, name="after")
+        return ["before", "end", "after"]
+
+    before, end, after = ends(build)
+    assert [before, end, after] == [[[1, 2], [3]], [[1, 2, "x"], [3, "x"]], [[2, [1, 2]], [1, [3]]]]
+
+
+@pytest.mark.parametrize("lateness", [None, milliseconds(500)])
+def test_what_changes_a_windows_result_changes_no_other_window(lateness) -> None:
+    sliding = Sliding(milliseconds(30), milliseconds(10))
+    events = [["k", ts, ts] for ts in range(1, 60, 6)]
+
+    def windows(change, merge):
+        def build(s):
+            keyed = s.source(events).key_by(lambda event: event[0])
+            timed = keyed.window(sliding, lambda event: event[1], allowed_lateness=lateness, **TIMED)
+            lists = timed.aggregate(list, lambda values, event: with_one(values, event[2]), merge)
+            lists.with_end().map_values(lambda pair: [pair[0], change(pair[1])]).through(Values, name="end")
+
+        return ends(build, until=8)
+
+    def spoilt(values):
+        return [values.pop() for _ in range(len(values))][::-1]
+
+    def into_the_first(first, second):
+        first.extend(second)
+        return first
+
+    def into_the_second(first, second):
+        second[:0] = first
+        return second
+
+    wanted = windows(list, lambda first, second: first + second)
+    assert windows(spoilt, into_the_first) == wanted
+    assert windows(spoilt, into_the_second) == wanted
 
 
 @pytest.mark.parametrize("key", [1.5, True, None, ["a"], ("a", 1.0)])

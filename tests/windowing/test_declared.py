@@ -30,6 +30,8 @@ from multilang.windowing import (
 
 LENGTH = "topology.bolts.window.length"
 SLIDE = "topology.bolts.window.sliding.interval"
+LAG = "topology.bolts.tuple.timestamp.max.lag.ms"
+INTERVAL = "topology.bolts.watermark.event.interval.ms"
 
 
 class Words(Spout):
@@ -161,6 +163,52 @@ class Sizes(WindowedBolt):
 
     def process_window(self, window):
         self.emit([[tup["n"] for tup in window.tuples]])
+
+
+@pytest.mark.parametrize(
+    ("declared", "own", "wanted"),
+    [
+        ({}, {}, (5000, 100)),
+        ({"lag": seconds(2), "watermark_interval": seconds(3)}, {}, (2000, 3000)),
+        ({"lag": seconds(2)}, {LAG: 7}, (7, 100)),
+    ],
+)
+def test_what_the_class_leaves_as_it_is_may_be_in_the_topologys_conf(declared, own, wanted):
+    bolt = type("Sums", (Sizes,), {"window": Tumbling(5), "timestamp_field": "ts", **declared})
+    builder = TopologyBuilder()
+    builder.set_spout("words", FixedTupleSpout(["n", "ts"], [[1, 1]]))
+    builder.set_bolt("sums", bolt, conf=own).shuffle_grouping("words")
+    conf = builder.build("sums", {LAG: 5000, INTERVAL: 100})["sums"].conf
+    assert (conf[LAG], conf[INTERVAL]) == wanted
+
+
+@pytest.mark.parametrize("window", [Tumbling(2), Tumbling(seconds(1)), Session(seconds(1)), Sliding(3, seconds(1))])
+def test_values_that_fields_groupings_tell_apart_are_keys_of_their_own(window):
+    """So the answer is the same in one task and in several."""
+    keys = [1, True, 1.0, 0, False, 0.0, -0.0, None, "1", "true"]
+
+    class Keyed(Sizes):
+        output_fields = ["key", "sizes"]
+        key_by = "key"
+
+        def process_window(self, window):
+            self.emit([window.key, [tup["n"] for tup in window.tuples]])
+
+    several = [[key, "a"] for key in keys]
+
+    def answer(tasks, fields, rows):
+        builder = TopologyBuilder()
+        builder.set_spout("words", FixedTupleSpout([*fields, "n"], rows))
+        bolt = type("Sums", (Keyed,), {"window": window, "key_by": fields})
+        builder.set_bolt("sums", bolt, tasks).fields_grouping("words", *fields)
+        with LocalCluster("simulated", seed=1) as cluster:
+            run = cluster.submit(builder.build("sums"), capture=["sums"])
+            run.wait(lambda run: len(run.captured("sums")) == len(keys), timeout=10)
+            return sorted(repr(tup.values) for tup in run.captured("sums"))
+
+    for fields, wanted, given in (["key"], keys, [[key] for key in keys]), (["key", "other"], several, several):
+        rows = [[*key, n] for n in (1, 2) for key in given]
+        assert answer(1, fields, rows) == answer(3, fields, rows) == sorted(repr([key, [1, 2]]) for key in wanted)
 
 
 @pytest.mark.parametrize(

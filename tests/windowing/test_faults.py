@@ -7,7 +7,7 @@ import pytest
 from multilang import FailedException, Spout, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.testing import FeederSpout, make_tuple, run_bolt, tick
-from multilang.windowing import Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from multilang.windowing import Aggregate, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
 from tests.windowing.harness import fresh
 
 
@@ -131,6 +131,50 @@ def test_a9_8_a_replay_is_counted_once():
     run.advance(1)
     assert run.values == [[10, [3, 4]]]
     assert sorted(tup["id"] for tup in run.acked) == ["a", "a", "b"]
+
+
+def test_tuples_without_an_id_are_not_taken_for_replays():
+    run = run_bolt(times(id_field="id"), [[3, None], [4, None]], fields=["ts", "id"], expect=FailedException)
+    assert len(run.failed) == 2
+    assert "bolt 'bolt': id_field id has the value None; a message id is" in run.errors[0]
+
+
+class Picky(Aggregate):
+    """The times of the tuples, of which one fails when it comes for the first time."""
+
+    def __init__(self, fails):
+        self.fails = fails
+
+    def init(self):
+        return []
+
+    def add(self, accumulator, tup):
+        if tup["ts"] == self.fails:
+            self.fails = None
+            raise FailedException("not this one")
+        return [*accumulator, tup["ts"]]
+
+    def merge(self, first, second):
+        return first + second
+
+
+@pytest.mark.parametrize("fails", [3, 4])  # the first two are between windows of two at every fourth
+@pytest.mark.parametrize("window", [Tumbling(2), Sliding(2, 4), Sliding(4, 2), Sliding(seconds(9), 2)])
+def test_a_tuple_that_fails_is_none_of_those_that_are_counted(window, fails):
+    class Results(WindowedBolt):
+        output_fields = ["times"]
+
+        def process_window(self, window):
+            self.emit([window.result])
+
+    def played(given, fails=None):
+        bolt = type("Bolt", (Results,), {"window": window, "aggregate": Picky(fails)})
+        run = run_bolt(bolt, [[ts] for ts in given], fields=["ts"], expect=FailedException)
+        assert [tup["ts"] for tup in run.failed] == ([] if fails is None else [fails])
+        return run.values, sorted(tup["ts"] for tup in run.unfinished)
+
+    given = [1, 2, 3, 4, 5, 6, fails, 7]
+    assert played(given, fails) == played([ts for n, ts in enumerate(given) if n != fails - 1])
 
 
 def test_ticks_are_in_no_window():

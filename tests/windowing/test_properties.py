@@ -304,3 +304,16 @@ def test_early_evaluations_come_before_and_the_last_one_has_all(steps, every, ac
     else:
         assert all(len(set(mine)) == len(mine) for mine in parts.values()), "a tuple came in two parts"
         assert {n for mine in last.values() for n in mine} <= {n for mine in parts.values() for n in mine}
+
+
+@given(arrivals(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 15), st.booleans())
+def test_early_evaluations_of_counts_by_event_time_are_those_of_tuples_in_order(steps, every, size, lag, accumulating):
+    more = {"window": Tumbling(size), "early": every, "accumulating": accumulating}
+    run = played(declared(**more, lag=milliseconds(lag)), steps)
+    on_time, _, watermark = reference.accepted(steps, 3, lag)
+    in_order = played(declared(**more, timestamp_field=None, late_stream=None), reference.in_order(on_time, watermark))
+
+    def shown(run):
+        return [[each[name] for name in ("key", "timing", "tuples", "new")] for each in evaluated(run)]
+
+    assert shown(run) == shown(in_order)

@@ -29,6 +29,7 @@ from multilang.windowing import (
     milliseconds,
     seconds,
 )
+from multilang.windowing.watermarks import Watermarks
 from tests.soak import SOAK
 from tests.windowing import reference
 from tests.windowing.test_properties import SIZES, arrivals
@@ -38,14 +39,14 @@ FIELDS = ("n", "key", "ts")
 
 
 class Shows(StatefulWindowedBolt):
-    output_fields = ["key", "end", "timing", "tuples"]
+    output_fields = ["key", "end", "timing", "tuples", "number"]
     key_by = "key"
     timestamp_field = "ts"
     late_stream = "late"
 
     def process_window(self, window):
         shown = window.result if self.aggregate else sorted(tup["n"] for tup in window.tuples)
-        self.emit([window.key, window.end, window.timing, shown])
+        self.emit([window.key, window.end, window.timing, shown, window.number])
 
 
 KINDS = st.one_of(
@@ -97,9 +98,16 @@ LIMITED = [
 ]
 
 
-@given(arrivals(), KINDS, st.sampled_from(LIMITED), st.integers(0, 15), st.data())
-def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag, data):
+KEYS = st.sampled_from([("ant", "bee"), (1, True), (1.0, 1), (0, False), (0.0, -0.0), (None, "null"), ("1", 1)])
+
+
+@given(arrivals(), KINDS, st.sampled_from(LIMITED), st.integers(0, 15), st.integers(0, 20), KEYS, st.data())
+def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag, lateness, keys, data):
     kind = declared(window, lag=milliseconds(lag), **more)
+    if kind().window.__class__ is Session or (window.length_ms and window.slide_ms):
+        kind.allowed_lateness = milliseconds(lateness)
+    for step in filter(None, steps):
+        step.key = keys[step.key == "bee"]
     straight, stopping = started(kind), started(kind)
     found = []
     for step in steps:
@@ -386,6 +394,10 @@ def test_a_clock_that_is_set_back_or_ahead_counts_nothing_twice(lives):
         ({"window": Tumbling(10), "aggregate": Count()}, {"window": Tumbling(10), "aggregate": Sum("n")}),
         ({"window": Tumbling(10), "aggregate": Sum("ts")}, {"window": Tumbling(10), "aggregate": Sum("n")}),
         ({"window": Tumbling(10)}, {"window": Tumbling(10), "timestamp_field": None, "late_stream": None}),
+        ({"window": Tumbling(seconds(10))}, {"window": Tumbling(seconds(7))}),
+        ({"window": Sliding(seconds(10), seconds(5))}, {"window": Sliding(seconds(14), seconds(7))}),
+        ({"window": Tumbling(10)}, {"window": Tumbling(11)}),
+        ({"window": Tumbling(10)}, {"window": Tumbling(10), "key_by": ["key", "n"]}),
     ],
 )
 def test_windows_that_are_declared_otherwise_do_not_go_on_with_stored_ones(then, now):
@@ -395,6 +407,31 @@ def test_windows_that_are_declared_otherwise_do_not_go_on_with_stored_ones(then,
         ReshapedError, match=r"the stored state has .* and this bolt has .*multilang state rm TOPOLOGY bolt"
     ):
         started(declared(**now), saved(run))
+
+
+def test_windows_that_are_written_otherwise_go_on():
+    run = started(declared(Tumbling(seconds(60))))
+    give(run, reference.Event(1, 0, "ant", 10))
+    again = started(declared(Sliding(hours(1) / 60, seconds(60))), saved(run))
+    give(again, reference.Event(2, 0, "ant", 11))
+    for source in range(3):
+        give(again, reference.Event(3, source, "bee", 10**6))
+    give(again, None)
+    assert emitted(again) == [["ant", 60_000, "on time", [1, 2], 0]]
+
+
+def test_a_source_whose_tasks_have_other_ids_after_a_restart_does_not_hold_up_time():
+    """Task ids are given out anew when a topology gets one component more."""
+    before = Watermarks({("events", "default"): 2})
+    for task in (3, 4):
+        before.source("events", "default", task, 0).greatest = 10
+    assert before.advance(0) == 10
+    after = Watermarks({("events", "default"): 2})
+    after.restore(before.saved(), 0, {3: "new", 4: "events", 5: "events"})
+    after.source("events", "default", 4, 0).greatest = 90
+    assert after.advance(0) == 10  # the other one is expected still
+    after.source("events", "default", 5, 0).greatest = 100
+    assert after.advance(0) == 90
 
 
 def test_a_window_may_be_longer_than_the_timeout():
