@@ -16,6 +16,7 @@ from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
     FORMATS,
     broken_source,
+    check_folders,
     check_output,
     check_source,
     source_of,
@@ -164,6 +165,7 @@ def _run(
         check_output(output, overwrite or goes_on)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+        from spark_bridge.job.checks import outputs_of
         from spark_bridge.job.declared import as_declared
         from spark_bridge.job.sinks import check_sink
         from spark_bridge.job.sources import check_sources
@@ -176,6 +178,7 @@ def _run(
         ) from error
     check_sources(as_declared(loaded), sources)  # before Spark starts, which takes seconds
     kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
+    check_folders(output, outputs_of(as_declared(loaded), kept or None))
     try:
         if stream:
             from multilang.cli.spark_stream import run_stream

@@ -10,7 +10,7 @@ from multilang.cli.spark_fault import SparkFault
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -21,8 +21,10 @@ FORMATS = ("json", "parquet", "orc", "csv", "delta", "iceberg")  # those of spar
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 _COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
 _MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
-_CSV: dict[str, Any] = {"header": True, "inferSchema": True}
-_JSON: dict[str, Any] = {"mode": "FAILFAST"}  # otherwise Spark makes a row of nulls of a line that it can't read
+_STRICT: dict[str, Any] = {"mode": "FAILFAST"}  # otherwise Spark makes nulls of what it can't read
+# Otherwise a file whose columns stand in another order than those of the first one has its values in the wrong columns.
+_CSV: dict[str, Any] = {"header": True, "enforceSchema": False, **_STRICT}
+_INFERRED: dict[str, Any] = {**_CSV, "inferSchema": True}
 _SNIFF = 8192  # bytes of a file that are checked
 
 
@@ -101,7 +103,7 @@ def source_of(spark: SparkSession, file: str) -> Any:
     reader = reader_of(file)
     if reader is None:
         return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
-    options = _CSV if reader == "csv" else _JSON if reader == "json" else {}
+    options = _INFERRED if reader == "csv" else _STRICT if reader == "json" else {}
     return spark.read.format(reader).options(**options).load(place)
 
 
@@ -155,12 +157,33 @@ def check_output(output: Path, overwrite: bool) -> None:
         raise SparkFault(f"--output {output}: is a file; name a folder")
 
 
-def write(result: JobResult, output: Path, form: str) -> None:
-    """Write each output stream to a folder of its own, named after its component, and its stream unless that is
-    default.
+def check_folders(output: Path | None, outputs: Iterable[tuple[str, str]]) -> None:
+    """Raise SparkFault for two streams that would be written to one folder, the second in the place of the first.
+
+    ``output``: None if nothing is written.
     """
+    found: dict[str, tuple[str, str]] = {}
+    for key in outputs if output is not None else ():
+        name = _folder_of(*key)
+        if name in found:
+            (first, its), (second, other) = found[name], key
+            raise SparkFault(
+                f"--output {output}: stream {its!r} of {first!r} and stream {other!r} of {second!r} would both be written to "
+                f"{output}/{name}; rename one, or run once for each, with --keep {first}/{its} and --keep {second}/{other}"
+            )
+        found[name] = key
+
+
+def _folder_of(component: str, stream: str) -> str:
+    """Return the name of a stream's folder: its component's, and its own unless that is default."""
+    name = (component if stream == "default" else f"{component}-{stream}").replace("/", "%2F")
+    return name.replace(".", "%2E") if name in (".", "..") else name
+
+
+def write(result: JobResult, output: Path, form: str) -> None:
+    """Write each output stream to a folder of its own."""
     for component, stream in result.outputs:
-        folder = output / (component if stream == "default" else f"{component}-{stream}")
+        folder = output / _folder_of(component, stream)
         if folder.exists():
             shutil.rmtree(folder)
         place = f"file://{folder.resolve()}"
@@ -174,7 +197,7 @@ def writer(output: Path, form: str) -> Callable[[JobResult, int], None]:
 
     def write(result: JobResult, batch: int) -> None:
         for component, stream in result.outputs:
-            folder = output / (component if stream == "default" else f"{component}-{stream}") / f"batch={batch:06}"
+            folder = output / _folder_of(component, stream) / f"batch={batch:06}"
             if folder.exists():
                 shutil.rmtree(folder)
             result.write(component, f"file://{folder.resolve()}", format=form, stream=stream)
@@ -195,9 +218,7 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
         spec = as_declared(topology).components.get(name)
         field = fields_of_rows(spec, next(iter(spec.streams)))[0] if spec is not None and spec.streams else "value"
         return spark.readStream.text(place).withColumnRenamed("value", field)
-    header = {"header": "true"} if reader == "csv" else {}
-    inferred = {**header, "inferSchema": "true"} if reader == "csv" else {}
-    if reader == "json":
-        inferred = header = _JSON
+    options = _CSV if reader == "csv" else _STRICT if reader == "json" else {}
+    inferred = _INFERRED if reader == "csv" else options
     schema = spark.read.format(reader).options(**inferred).load(place).schema
-    return spark.readStream.format(reader).options(**header).schema(schema).load(place)
+    return spark.readStream.format(reader).options(**options).schema(schema).load(place)

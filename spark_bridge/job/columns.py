@@ -9,6 +9,7 @@ import struct
 from base64 import b64decode
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation, localcontext
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types
@@ -18,8 +19,10 @@ from multilang.protocol.errors import shown
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypeAlias
+
+    from multilang.topology.model import Topology
 
     Convert: TypeAlias = Callable[[Any], Any]
 
@@ -93,13 +96,38 @@ def declared_schema(fields: Sequence[str], declared: Sequence[Any]) -> types.Str
     )
 
 
+def check_types(topology: Topology, outputs: Iterable[tuple[str, str]]) -> None:
+    """Check the types that streams declare for their fields.
+
+    Args:
+        topology: The topology.
+        outputs: The streams that will be read, as (component, stream).
+
+    Raises:
+        NotOnSparkError: Spark SQL does not have a type, or no value of a tuple can be of it.
+    """
+    for component, stream in outputs:
+        declared = topology.components[component].streams[stream]
+        if declared.types is not None:
+            try:
+                Rows(repr(component), declared.fields, declared_schema(declared.fields, declared.types))
+            except NotOnSparkError as error:
+                raise NotOnSparkError(f"stream {stream!r} of {component!r}: {error}") from error
+
+
+@lru_cache(1024)  # a query asks for each batch
+def _of_sql(text: str) -> types.DataType:
+    return types.DataType.fromDDL(text)
+
+
 def _declared(field: str, kind: Any) -> types.DataType:
     if isinstance(kind, str):
         try:
-            return types.DataType.fromDDL(kind)
+            return _of_sql(kind)
         except Exception as error:
             raise NotOnSparkError(
-                f"field {field!r} declares the type {kind!r}, which Spark SQL does not have"
+                f"field {field!r} declares the type {kind!r}, which Spark SQL does not have; write one of its types, such as "
+                "'decimal(12,2)' or 'array<int>'"
             ) from error
     if kind in _PLAIN_TYPES:
         found: types.DataType = getattr(types, _PLAIN_TYPES[kind])()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.protocol.codec import dumps
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.sources import SourceReader
 from spark_bridge.job.spouts import EmittedReader
@@ -105,7 +106,11 @@ class RowFeed:
 
 
 class EmittedFeed:
-    """A spout that runs in the driver, which emits one batch for each round."""
+    """A spout that runs in the driver, which emits one batch for each round.
+
+    It is given up, and an error of its component says so, when nothing of ``max_replays + 1`` batches in a row was acked and all
+    that failed had failed before: it would go on so for ever.
+    """
 
     def __init__(self, spout: SpoutFeed, size: int, max_replays: int) -> None:
         self.component = spout.spec.id
@@ -116,6 +121,9 @@ class EmittedFeed:
         self.timed_out = 0  # failures at the end of a round, which no bolt reported
         self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of tuples that failed, not acked since
         self._batch: list[Any] = []
+        self._failing: set[str] = (
+            set()
+        )  # the values of tuples that failed, which a spout may emit again with another id
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 
@@ -141,19 +149,28 @@ class EmittedFeed:
         """Take the result of a round, and tell the spout. Return how many tuples were acked."""
         places = {offset * self.size + partition for partition, offset in failed}
         acked = 0
+        is_new = False
         for place, (task, (tup_id, values, *_)) in enumerate(self._batch):
             if tup_id is None:
                 continue
-            key = (task.plan.id, repr(tup_id))  # which may be a list or an object
+            key = (task.plan.id, repr(task.source_id(tup_id)))  # which may be a list or an object
             if place in places:
+                text = dumps(values)
+                is_new = is_new or (key not in self.lost and text not in self._failing)
+                self._failing.add(text)
                 self.lost[key] = (tup_id, values)
             else:
                 acked += 1
                 self.lost.pop(key, None)
         self.failures += len(places)
         self.acked += acked
-        self._fruitless = 0 if acked or not places else self._fruitless + 1
+        self._fruitless = 0 if acked or is_new or not places else self._fruitless + 1
         self.spout.settle(self._batch, places)
+        if self._fruitless == self._max_fruitless and not self.spout.exhausted:
+            self.spout.report(
+                f"spout {self.component!r} was given up: nothing of its last {self._fruitless} batches was acked, and all that failed "
+                "had failed before. What it would have emitted next, if there is more, was not read"
+            )
         return acked
 
 

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from spark_bridge.job.job import Job
 
 
-def stage_function(job: Job, level: int, known: Mapping[int, bytes]) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
-    """Return the function of one level's stage, for Spark."""
+def stage_function(
+    job: Job, level: int, known: Mapping[int, bytes], first: int = 0
+) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
+    """Return the function of one level's stage, for Spark, on an RDD whose first partition is for worker ``first``."""
     stage = Stage(job, level, known)
 
     def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
-        return stage(index, records)
+        return stage(first + index, records)
 
     return run
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import pickle
 from array import array
 from typing import TYPE_CHECKING
+from zlib import crc32
 
+from spark_bridge.job.blocks import REPORT
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tuples import row_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from spark_bridge.job.blocks import Record
     from spark_bridge.job.layout import Layout
+
+
+_AGAIN = (
+    "A component on Spark must do the same again for the same input (no clock, no random numbers "
+    "without a seed), and an RDD give the same rows; or persist() the RDD, and run it again"
+)
 
 
 class RoundReport:
@@ -26,6 +34,7 @@ class RoundReport:
     whether something in a transaction failed. ``tasks``: task -> executed, emitted, transferred, acked, failed, errors.
     ``busy``: task -> the seconds in which it was busy, if they were measured.
     ``kinds``: output -> the types of its columns. ``maps``: place -> what is to be noted of a map that was updated.
+    ``digests``: worker -> what its rows, in and out, must be again if Spark makes its records anew.
     """
 
     def __init__(self, layout: Layout, records: Iterable[Record], described: dict[int, str]) -> None:
@@ -35,6 +44,7 @@ class RoundReport:
         self.busy: dict[int, float] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
         self.maps: dict[str, dict[str, Any]] = {}
+        self.digests: dict[tuple[int, int], int] = {}
         self.gave_up = False
         self.errors: list[tuple[int, str, int]] = []
         self.left: dict[str, set[str]] = {}
@@ -43,9 +53,9 @@ class RoundReport:
         sent: dict[Any, Any] = {}
         got: dict[Any, Any] = {}
         for record in records:
-            # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
-            report = pickle.loads(record[-1])  # noqa: S301
+            report = _read(record)
             worker = report["worker"]
+            self.digests[worker] = _digest(report)
             sent.update({(worker, end): sums for end, sums in report["sent"].items()})
             got.update({(end, worker): sums for end, sums in report["got"].items()})
             roots.update(_numbers(report["failed"]))
@@ -85,6 +95,41 @@ class RoundReport:
                     self.sums[number][index - source.first] = report["sums"]
 
 
+class Unchanged:
+    """Passes on a round's records, unless Spark has made some of them anew with another result than was reported.
+
+    Records wait on an executor's disk. When that is lost, or when two attempts of a task have left theirs, Spark gives records
+    that belong to no report, and what was counted would not be what is there.
+    """
+
+    def __init__(self, topology: str, digests: Mapping[tuple[int, int], int]) -> None:
+        self._topology = topology
+        self._digests = dict(digests)
+
+    def __call__(self, records: Iterable[Any]) -> Iterator[Any]:
+        for record in records:
+            if record[0] == REPORT:
+                report = _read(record)
+                if self._digests[report["worker"]] != _digest(report):
+                    raise SparkJobError(
+                        f"what {self._topology!r} emitted is not there any more as it was counted: Spark lost some of it and made "
+                        f"it anew, with another result. {_AGAIN}"
+                    )
+            yield record
+
+
+def _read(record: Record) -> dict[str, Any]:
+    """Return the report in a record: written by a task of this very job, and carried by Spark's shuffle, which pickles, too."""
+    return pickle.loads(record[-1])  # type: ignore[no-any-return]  # noqa: S301
+
+
+def _digest(report: Mapping[str, Any]) -> int:
+    """Return a checksum of the rows that a worker read, got, sent and kept, and of those that failed."""
+    ends = [sorted(report[name].items()) for name in ("sent", "got", "kept")]
+    sums = report["sums"]
+    return crc32(repr((ends, report["rows"], report["failed"], report["timed_out"], sums and list(sums))).encode())
+
+
 def _numbers(data: bytes) -> array[int]:
     numbers = array("q")
     numbers.frombytes(data)
@@ -102,6 +147,5 @@ def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], describe
             who = ", ".join(described[task] for task in hosted) or "a source"
             raise SparkJobError(
                 f"what {who} sent differs from what was received: Spark lost its output and made it anew, with another "
-                "result. A component on Spark must do the same again for the same input (no clock, no random numbers "
-                "without a seed), and an RDD give the same rows; or persist() the RDD, and run it again"
+                f"result. {_AGAIN}"
             )

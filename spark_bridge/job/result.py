@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from multilang.runtime.counters import Counters
     from multilang.runtime.status import RunStatus
     from multilang.topology.model import Topology
+    from spark_bridge.job.reports import Unchanged
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class JobResult:
         self.outputs = list(outputs)
         self._status: RunStatus | None = None
         self._spark = spark
-        self._parts: list[RDD[Any]] = []
+        self._parts: list[tuple[RDD[Any], Unchanged]] = []
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
         self._token: Any = None  # a broadcast that every use of the outputs needs; it is destroyed with them
         self._given_back = False
@@ -141,7 +142,7 @@ class JobResult:
         def wanted(record: Any) -> bool:
             return record[0] == OUTPUT and record[6] == key  # type: ignore[no-any-return]
 
-        parts: Any = [part.filter(wanted).flatMap(rows) for part in self._parts]
+        parts: Any = [part.mapPartitions(unchanged).filter(wanted).flatMap(rows) for part, unchanged in self._parts]
         return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)
 
     def dataframe(self, component: str, stream: str = "default", schema: StructType | str | None = None) -> DataFrame:
@@ -237,20 +238,21 @@ class JobResult:
         self._kinds.clear()
 
     def _drop(self) -> None:
-        for part in self._parts:
+        for part, _ in self._parts:
             part.unpersist()
         if self._token is not None:
             self._token.destroy()
             self._token = None
 
-    def add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]]) -> None:
+    def add(self, part: RDD[Any], kinds: Mapping[tuple[str, str], Sequence[set[str]]], unchanged: Unchanged) -> None:
         """Add what a round emitted. Called by the job.
 
         Args:
             part: The records of the round.
             kinds: The kinds of values that each stream's columns have.
+            unchanged: Passes the records on if they are still those that the round reported.
         """
-        self._parts.append(part)
+        self._parts.append((part, unchanged))
         for key, columns in kinds.items():
             known = self._kinds.setdefault(key, [set() for _ in columns])
             for seen, more in zip(known, columns, strict=True):

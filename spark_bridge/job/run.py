@@ -20,6 +20,7 @@ from multilang.windowing.batches import KEY as BATCH
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.by_value import by_value
 from spark_bridge.job.checks import check_spouts, check_state, outputs_of, windowed_bolts
+from spark_bridge.job.columns import check_types
 from spark_bridge.job.conclusion import conclude, counters_of
 from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
@@ -29,7 +30,7 @@ from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.maps import check_maps
 from spark_bridge.job.records import comes_here, is_report, is_state, keyed, record_of, stage_function
-from spark_bridge.job.reports import RoundReport
+from spark_bridge.job.reports import RoundReport, Unchanged
 from spark_bridge.job.result import JobResult, ReportedError
 from spark_bridge.job.sources import SourceReader, check_sources, fields_of_rows, rows_of
 from spark_bridge.job.spec import RunSpec
@@ -225,6 +226,7 @@ class JobRun:
                 "merged": [id for id in topology.components if id not in windowed],
             }
         self._outputs = outputs_of(topology, spec.outputs)
+        check_types(topology, self._outputs)
         self._max_replays = spec.max_replays
         self._batch = spec.batch
         self._label = spec.label or topology.name
@@ -342,10 +344,11 @@ class JobRun:
                 self._undo(report, feeds)
                 states = None
                 continue
-            self._result.add(records, report.kinds)
+            unchanged = Unchanged(topology.name, report.digests)
+            self._result.add(records, report.kinds, unchanged)
             for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
                 self._result.acked += feed.settle(count, failed, checks)
-            states = records.filter(is_state).map(keyed)
+            states = records.mapPartitions(unchanged).filter(is_state).map(keyed)
         if self._ends:
             # A round without rows. Only now are all that failed there, so that none of them comes too late for its windows.
             readers = [SourceReader(feed.component, (), {}) for feed in feeds]
@@ -359,7 +362,7 @@ class JobRun:
             records, report = self._round(
                 job, [sc.parallelize([], source.size) for source in later.sources], states, feeds
             )
-            self._result.add(records, report.kinds)
+            self._result.add(records, report.kinds, Unchanged(topology.name, report.digests))
 
     def _job(
         self,
@@ -409,10 +412,13 @@ class JobRun:
         from pyspark import StorageLevel
 
         sc = self._spark.sparkContext
-        parts = rows if states is None else [*rows, states]
         known = self._known or {} if states is None else {}
+        inputs = [(source.first, each) for source, each in zip(job.layout.sources, rows, strict=True)]
+        if states is not None:
+            inputs.append((sum(source.size for source in job.layout.sources), states))
+        # Each is read before the union: Spark's union of RDDs with one partitioner has no partition for each of theirs.
+        parts = [each.mapPartitionsWithIndex(stage_function(job, 0, known, first)) for first, each in inputs]
         records: Any = parts[0] if len(parts) == 1 else sc.union(parts)
-        records = records.mapPartitionsWithIndex(stage_function(job, 0, known))
         for level, size in enumerate(job.layout.sizes[1:], 1):
             records = records.partitionBy(size, int).mapPartitionsWithIndex(stage_function(job, level, known))
         records = records.map(record_of).persist(StorageLevel.DISK_ONLY)

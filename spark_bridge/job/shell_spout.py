@@ -72,6 +72,10 @@ class ShellSpoutTask(Program):
             time.sleep(self.plan.settings.spout_wait_secs(self._idle, False))
         return bool(new)
 
+    def source_id(self, tup_id: Any) -> Any:
+        """Return the message id: a program says nothing of its items."""
+        return tup_id
+
     def tell(self, tup_id: Any, acked: bool) -> None:
         """Tell the spout that a tuple was acked or failed. It may emit a failed one again in answer to a ``next``."""
         self._idle = 0

@@ -17,6 +17,7 @@ from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.named import in_order
 from spark_bridge.sources.values import converter, kinds_of
 
 if TYPE_CHECKING:
@@ -107,7 +108,12 @@ class SourceReader:
     def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
         """Return a row as a tuple's values, as a component in a process of its own would get them."""
         width = len(self.fields)
-        values = list(row) if isinstance(row, list | tuple) else [row]
+        try:
+            values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
+        except SourceError as error:
+            raise SparkJobError(
+                f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"
+            ) from None
         if len(values) != width:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r} has {len(values)} values, "

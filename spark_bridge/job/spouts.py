@@ -144,6 +144,10 @@ class _Task:
         self.idle = 0 if new else self.idle + 1
         return bool(new)
 
+    def source_id(self, tup_id: Any) -> Any:
+        """Return the id of the source's item, which is the same in a replay with another message id."""
+        return self.component.source_id(tup_id)
+
     def tell(self, tup_id: Any, acked: bool) -> None:
         """Tell the spout that a tuple was acked or failed."""
         try:
@@ -232,6 +236,10 @@ class SpoutFeed:
         for place, (task, (tup_id, *_)) in enumerate(emitted):
             if tup_id is not None:
                 task.tell(tup_id, place not in failed)
+
+    def report(self, message: str) -> None:
+        """Report an error of the spout."""
+        self._said(self.tasks[0].plan, message)
 
     def close(self) -> None:
         """Close all tasks."""

@@ -71,6 +71,7 @@ class StageWorker:
         self._number = count()
         self._inside_secs = 0.0  # the time of tuples that were delivered inside this worker, as far as a sample tells
         self._sent = Ledger()
+        self._kept = Ledger()  # of the outputs
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
         self._batch = None if job.attempt is None else Batch(job.attempt, job.notes)
         seed = f"{job.seed}/{job.round}/{level}/{index}"
@@ -205,6 +206,7 @@ class StageWorker:
             "errors": [(task, text, times) for (task, _), (text, times) in self._errors.items()],
             "sent": self._sent.as_dict(),
             "got": {} if got is None else got.as_dict(),
+            "kept": self._kept.as_dict(),
             "rows": rows,
             "sums": self._job.sums(self._index) if feed is not None else None,
             "kinds": self._kinds,
@@ -262,8 +264,7 @@ class StageWorker:
                     self._look_at(box)
                 rows, payload = box.take()
                 record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
-                if box.level != END:
-                    self._sent.add(box.level, box.worker, rows, payload)
+                (self._sent if box.level != END else self._kept).add(box.level, box.worker, rows, payload)
                 yield self._addressed(record)
 
     def _tell_failure(self) -> Iterator[Out]:

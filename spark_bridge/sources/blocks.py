@@ -13,6 +13,7 @@ from hashlib import blake2b
 from multilang.protocol.codec import loads
 from multilang.protocol.errors import shown
 from spark_bridge.sources.errors import ChangedRowsError, SourceError
+from spark_bridge.sources.named import in_order
 from spark_bridge.sources.values import converter, encoded
 
 TYPE_CHECKING = False
@@ -94,8 +95,9 @@ class RowText:
     def _values(self, row: Any) -> list[Any]:
         width = len(self.fields)
         if isinstance(row, list | tuple):
-            if len(row) == width:
-                return list(row)
+            values = in_order(row, self.fields)
+            if len(values) == width:
+                return values
         elif width == 1:
             return [row]
         raise SourceError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.plain import plain_rows
 from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.named import in_order
 from spark_bridge.sources.source import PartitionSource
 
 TYPE_CHECKING = False
@@ -35,7 +36,7 @@ class ListSource(PartitionSource):
         self._name = name
         width = len(self._fields)
         self._partitions = [
-            plain_rows([row if isinstance(row, list | tuple) else [row] for row in partition])
+            plain_rows([in_order(row, self._fields) if isinstance(row, list | tuple) else [row] for row in partition])
             for partition in partitions
         ]
         for number, partition in enumerate(self._partitions):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 
 from multilang.state.settings import EXACT, alignment
-from spark_bridge.job.checks import check_query
+from spark_bridge.job.checks import check_query, outputs_of
+from spark_bridge.job.columns import check_types
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
@@ -29,7 +30,7 @@ from spark_bridge.stream.own_spouts import log_of, own_spouts
 from spark_bridge.stream.progress import BatchProgress, ProgressListener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -125,7 +126,9 @@ def stream_topology(
             handover = Handover(log, {spout: log_of(folder, spout) for spout, _ in own})
         if each_batch is None and outputs is None:
             outputs = []
-        batches = _Batches(topology, frames, conf or {}, outputs, each_batch, max_replays, seed, log, handover)
+        kept = outputs_of(declared, outputs)
+        check_types(declared, kept)
+        batches = _Batches(topology, frames, conf or {}, kept, each_batch, max_replays, seed, log, handover)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
         if log is not None:
@@ -144,7 +147,7 @@ class _Batches:
         topology: Topology,
         frames: Frames,
         conf: Mapping[str, Any],
-        outputs: Iterable[str | tuple[str, str]] | None,
+        outputs: Sequence[tuple[str, str]],
         each_batch: Callable[[JobResult, int], object] | None,
         max_replays: int,
         seed: int,
@@ -162,7 +165,7 @@ class _Batches:
         self.outcomes: dict[int, dict[str, Any]] | None = None  # set if progress is reported
         self.figures = QueryFigures(topology.name)
         self._conf = conf
-        self._outputs = None if outputs is None else list(outputs)
+        self._outputs = outputs
         self._each_batch = each_batch
         self._max_replays = max_replays
         self._seed = seed

@@ -270,6 +270,39 @@ class Numbers(ReliableSpout):
         self.told.close()
 
 
+class Repeats(Spout):
+    """Emits 0, 1, 2 … and each that failed at once again, conf test.again times, with its own id or a new one."""
+
+    output_fields = ["key", "n"]
+
+    def initialize(self, conf, context):
+        self.next = 0
+        self.again: list[int] = []
+        self.times = 0
+        self.left = conf["test.again"]
+
+    def next_tuple(self):
+        if self.again:
+            n = self.again.pop()
+        elif self.next < self.conf["test.numbers"]:
+            n, self.next = self.next, self.next + 1
+        else:
+            return
+        self.times += 1
+        self.emit(["k", n], tup_id=[n, self.times if self.conf["test.ids"] == "new ones" else 0])
+
+    def fail(self, tup_id):
+        if self.left:
+            self.left -= 1
+            self.again.append(tup_id[0])
+
+    def source_id(self, tup_id):
+        return tup_id[0]
+
+    def exhausted(self):
+        return not self.again and self.next >= self.conf["test.numbers"]
+
+
 class Endless(Spout):
     output_fields = ["key", "n"]
 

@@ -12,7 +12,7 @@ from spark_bridge.job.blocks import OUTPUT, REPORT
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, StageSource
-from spark_bridge.job.reports import RoundReport
+from spark_bridge.job.reports import RoundReport, Unchanged
 from spark_bridge.job.sources import SourceReader
 from spark_bridge.job.stage import Stage
 from tests.spark.job.components import Count, Split, Words
@@ -29,11 +29,18 @@ class Dice(BasicBolt):
         self.emit([str(random.random())])
 
 
-def job(split: type):
+class Thrown(Count):
+    """Counts, and says something else each time."""
+
+    def process(self, tup):
+        self.emit([tup[0], random.getrandbits(60)])
+
+
+def job(split: type, count: type = Count):
     builder = TopologyBuilder()
     builder.set_spout("sentences", Words)
     builder.set_bolt("split", split, parallelism=2).shuffle_grouping("sentences")
-    builder.set_bolt("count", Count, parallelism=2).fields_grouping("split", "word")
+    builder.set_bolt("count", count, parallelism=2).fields_grouping("split", "word")
     topology = builder.build("ledger")
     assignment = topology.task_ids(1)
     layout = Layout(topology, assignment, [StageSource("sentences", "default", 2)], move_in=True)
@@ -80,3 +87,18 @@ def test_an_attempt_that_did_something_else_is_refused_by_name() -> None:
     attempts = first(made, 0) + first(made, 1), first(made, 0) + first(made, 1)
     with pytest.raises(SparkJobError, match=r"what 'split' \(task \d\) sent differs from what was received"):
         report(made, second(made, 0, attempts[0]) + second(made, 1, attempts[1]))
+
+
+@pytest.mark.parametrize(("count", "same"), [(Count, True), (Thrown, False)])
+def test_what_a_lost_disk_had_is_read_again_only_as_it_was_counted(count: type, same: bool) -> None:
+    made = job(Split, count)
+    sent = first(made, 0) + first(made, 1)
+    counted = second(made, 0, sent) + second(made, 1, sent)
+    unchanged = Unchanged("ledger", report(made, counted).digests)
+    assert list(unchanged(record for _, record in counted)) == [record for _, record in counted]
+    again = [record for _, record in second(made, 0, sent)]  # of one worker, as one machine is lost
+    if same:
+        assert [each.payload for each in unchanged(again) if each.kind == OUTPUT]
+    else:
+        with pytest.raises(SparkJobError, match="what 'ledger' emitted is not there any more as it was counted"):
+            list(unchanged(again))

@@ -10,7 +10,7 @@ import pytest
 
 from multilang import ShellSpout, TopologyBuilder
 from spark_bridge.job import NotOnSparkError, run_topology
-from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Rows, Seen, Sums
+from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Repeats, Rows, Seen, Sums
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,6 +54,26 @@ def test_what_a_spout_gives_up_is_named(spark: SparkSession, tmp_path: Path) -> 
     with run_topology(numbers(), {}, spark, conf=conf, max_replays=2) as result:
         assert (result.acked, result.lost) == (9, 1)
     assert [(each.component, each.id, each.values) for each in result.failed] == [("numbers", 4, ["k1", 4])]
+
+
+@pytest.mark.parametrize("ids", ["its own", "new ones"])
+def test_a_spout_is_read_to_its_end_whatever_fails_first_and_given_up_where_it_repeats_itself(
+    spark: SparkSession, ids: str
+) -> None:
+    conf = {"test.numbers": 6, "test.fail": [0, 1, 2], "test.times": [1000] * 3, "test.again": 0, "test.ids": ids}
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Repeats)
+    builder.set_bolt("fails", FailsAtFirst).shuffle_grouping("numbers")
+    topology = builder.build("repeats")
+    if ids == "its own":
+        with run_topology(topology, {}, spark, conf=conf, batch_size=1, max_replays=1) as result:
+            assert (result.acked, result.lost) == (3, 3)
+            assert [each.component for each in result.errors] == ["fails"]
+    conf["test.again"] = 1000
+    with run_topology(topology, {}, spark, conf=conf, batch_size=1, max_replays=1) as result:
+        assert (result.acked, result.lost) == (0, 1)
+        assert "spout 'numbers' was given up" in str(result.errors[-1])
+        assert "What it would have emitted next, if there is more, was not read" in str(result.errors[-1])
 
 
 def test_an_endless_spout_needs_a_bound(spark: SparkSession) -> None:

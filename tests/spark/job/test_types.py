@@ -258,3 +258,30 @@ def test_a_value_that_a_column_could_have_only_with_a_loss_is_refused(kind: type
     for value in values:
         with pytest.raises(SparkJobError, match=r"'b' emitted .* for the field 'x', whose column is a "):
             row([value])
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("decimul(12,2)", "declares the type 'decimul.12,2.', which Spark SQL does not have"),
+        ("interval day", "no value of a tuple is"),
+    ],
+)
+def test_a_type_that_no_column_can_have_is_told_before_anything_runs(
+    spark: SparkSession, tmp_path: Path, kind: str, said: str
+) -> None:
+    class Rows(Spout):
+        output_fields = ["n"]
+
+    class Typed(BasicBolt):
+        output_fields = {"total": kind}
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("typed", Typed).shuffle_grouping("rows")
+    topology = builder.build("typed")
+    with pytest.raises(NotOnSparkError, match=f"stream 'default' of 'typed': .*{said}"):
+        run_topology(topology, {"rows": spark.sparkContext.parallelize([1], 1)}, spark)
+    stream = spark.readStream.format("rate").load().selectExpr("value AS n")
+    with pytest.raises(NotOnSparkError, match=f"stream 'default' of 'typed': .*{said}"):
+        stream_topology(topology, {"rows": stream}, checkpoint=tmp_path / "c", each_batch=print)
