@@ -52,7 +52,7 @@ def load(where: str) -> Topology:
 
 
 def _to_install(where: str, error: Exception) -> str:
-    """Return what a project of streamparse says of the packages that it needs, when one of them is not there."""
+    """Return what brings a package that a project of streamparse needs and that is not there."""
     from multilang.compat.project import project_of
     from multilang.compat.wheels import requirements_in
 
@@ -60,16 +60,19 @@ def _to_install(where: str, error: Exception) -> str:
         return ""
     file = resolved(where).partition(":")[0]
     project = project_of(file)
-    path = None if project is None else project.requirements(os.path.basename(file).removesuffix(".py"))
-    if path is None:
+    if project is None:
         return ""
+    name = os.path.basename(file).removesuffix(".py")
+    path = project.requirements(name)
     try:
-        named = requirements_in(path, os.path.dirname(path))
+        if path is not None and requirements_in(path, os.path.dirname(path)):
+            return f"\nthe project's packages are installed by: pip install -r {path}"
     except (OSError, ValueError):
         return ""  # multilang migrate tells that it can't be read
-    if named:
-        return f"\nthe project's packages are installed by: pip install -r {path}"
-    return f"\nadd the package that brings {error.name!r} to {path}, and install it"
+    path = path or os.path.join(project.virtualenvs, f"{name}.txt")
+    others = os.path.join(project.root, "requirements.txt")
+    known = f"; {others} may name it" if os.path.isfile(others) else ""
+    return f"\nadd the package that brings {error.name!r} to {path}, and install it{known}"
 
 
 def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topology:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
 import click
 
@@ -18,6 +17,7 @@ from multilang.compat.migrate import (
     python_files,
     wheel_findings,
 )
+from multilang.compat.python2 import rewrite
 
 
 @click.command()
@@ -42,7 +42,7 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     if fix:
         _rewrite(path)
-    found = findings(path)
+    found = findings(path, rewritten=fix)
     if not offline:
         found += wheel_findings(path)
     if found:
@@ -55,8 +55,6 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
 def _rewrite(path: str) -> None:
     """Rewrite the files that have something of Python 2."""
     from importlib.util import find_spec
-
-    from multilang.runtime.child import module_command
 
     if find_spec("fissix") is None:
         raise click.UsageError(
@@ -71,7 +69,8 @@ def _rewrite(path: str) -> None:
     wanted = {each.path for each in findings(path) if "--fix" in each.fix}
     files = [each for each in python_files(path) if each in wanted]
     if files:
-        done = subprocess.run([*module_command("fissix"), "-w", "--", *files], capture_output=True, text=True)
-        if done.returncode:
-            raise click.ClickException(f"fissix could not rewrite everything: {done.stderr.strip()[-1500:]}")
-        echo("\n".join(f"rewritten: {each}" for each in files), err=True)
+        try:
+            changed = rewrite(files)
+        except RuntimeError as error:
+            raise click.ClickException(f"fissix could not rewrite everything: {error}") from None
+        echo("".join(f"rewritten: {each}\n" for each in changed), nl=False, err=True)

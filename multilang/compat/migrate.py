@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from multilang.compat.clojure import as_dsl
 from multilang.compat.flux import Declared, is_flux
+from multilang.compat.python2 import ABSTRACT
 from multilang.compat.wheels import BY_ENVIRONMENT, NO_ANSWER, TOO_LATE, requirements_in, without_wheels
 from multilang.component.errors import ConfigError
 from multilang.component.find import YAML
@@ -65,6 +66,7 @@ _INSTEAD = {
     "streamparse.base": "import Component from streamparse.storm, and Tuple from streamparse",
     "streamparse.ipc": "import Component from streamparse.storm, and Tuple from streamparse",
 }
+_OLD_TWEEPY = ("tweepy.StreamListener", "tweepy.streaming.StreamListener")
 _BASES = re.compile(r"(Bolt|Spout)$")
 _OWN_PATH = re.compile(r"/(Users|home|root|vagrant|data|mnt)/.+")
 _SSH = (
@@ -97,11 +99,12 @@ class Finding:
     stops: bool = True
 
 
-def findings(root: str) -> list[Finding]:
+def findings(root: str, rewritten: bool = False) -> list[Finding]:
     """Return everything that was found in a project, or in one file, by file and line.
 
     Args:
         root: The folder or the file.
+        rewritten: Whether Python 2 has been rewritten already, so that what is left is for the user.
     """
     found: list[Finding] = []
     for path in _files(root):
@@ -110,10 +113,10 @@ def findings(root: str) -> list[Finding]:
         if unread:
             found.append(Finding(path, 0, unread, "look at it by hand", False))
         elif name.endswith(".py"):
-            found += _in_python(path, root)
+            found += _in_python(path, root, rewritten)
         elif name.endswith(".clj") and os.path.basename(os.path.dirname(path)) == "topologies":
-            if not os.path.exists(f"{path[:-4]}.py"):
-                found.append(_in_clojure(path, name[:-4]))
+            if not os.path.exists(_dsl_file(path)):
+                found.append(_in_clojure(path))
         elif name == "config.json":
             found += _in_config(path)
         elif name.endswith(YAML) and name != _OF_PYLEUS and not _unread(path):
@@ -248,13 +251,10 @@ def from_clojure(root: str) -> list[str]:
     """
     made = []
     for path in _files(root):
-        new = f"{path[:-4]}.py"
-        if (
-            path.endswith(".clj")
-            and os.path.basename(os.path.dirname(path)) == "topologies"
-            and not os.path.lexists(new)
-            and not _unread(path)
-        ):
+        if not path.endswith(".clj") or os.path.basename(os.path.dirname(path)) != "topologies":
+            continue
+        new = _dsl_file(path)
+        if not os.path.lexists(new) and not _unread(path):
             try:
                 text = _dsl_of(path)
             except (OSError, ValueError):
@@ -309,13 +309,21 @@ def _in_flux(path: str) -> Iterator[Finding]:
         return  # YAML of something else, or without the package that reads it
 
 
-def _in_clojure(path: str, name: str) -> Finding:
-    fix = f"declare it as a class of streamparse's DSL in {name}.py"
+def _in_clojure(path: str) -> Finding:
+    fix = f"declare it as a class of streamparse's DSL in {os.path.basename(_dsl_file(path))}"
     try:
         _dsl_of(path)
     except (OSError, ValueError) as error:
         return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix can't, because {error}")
     return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix does")
+
+
+def _dsl_file(path: str) -> str:
+    """Return the file of a topology in Clojure as a class; its components' module or package may have its name."""
+    folder, name = os.path.split(path[:-4])
+    beside = os.path.join(os.path.dirname(folder), "src", name)
+    taken = os.path.isdir(beside) or os.path.isfile(f"{beside}.py")
+    return os.path.join(folder, f"{name}_topology.py" if taken else f"{name}.py")
 
 
 def _dsl_of(path: str) -> str:
@@ -354,7 +362,7 @@ def _line_of(text: str, part: str) -> int:
     return text[: text.find(part)].count("\n") + 1 if part in text else 0
 
 
-def _in_python(path: str, root: str) -> Iterator[Finding]:
+def _in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
     try:
         with open(path, "rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old string escapes
@@ -364,7 +372,9 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
             fix = "remove it, so that import storm finds this library's; --fix renames it to storm.py.bak"
             yield Finding(path, error.lineno or 0, "a copy of Storm's storm.py for Python 2", fix)
             return
-        yield Finding(path, error.lineno or 0, f"not valid in Python 3: {error.msg}", "--fix rewrites most of Python 2")
+        what = f"not valid in Python 3: {error.msg}"
+        fix = "mend it by hand: --fix could not read it" if rewritten else "--fix rewrites most of Python 2"
+        yield Finding(path, error.lineno or 0, what, fix)
         return
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "mend it")
@@ -379,6 +389,12 @@ def _in_python(path: str, root: str) -> Iterator[Finding]:
         elif isinstance(node, ast.Attribute) and node.attr in _GONE_METHODS:
             what = f"Python 3's dicts have no {node.attr}"
             yield Finding(path, node.lineno, what, f"write {_GONE_METHODS[node.attr]}; --fix does")
+        elif isinstance(node, ast.Attribute) and _dotted(node) in _OLD_TWEEPY:
+            fix = "write tweepy<4 among the requirements, or a subclass of tweepy.StreamingClient"
+            yield Finding(path, node.lineno, "tweepy.StreamListener, which is gone since tweepy 4", fix, False)
+        elif isinstance(node, ast.Attribute) and _dotted(node) == "sys.setdefaultencoding":
+            what = "Python 3 has no sys.setdefaultencoding, and its default is UTF-8"
+            yield Finding(path, node.lineno, what, "leave it out; --fix does")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OWN_PATH.fullmatch(node.value):
             what = f"the absolute path {node.value!r}, which other machines may not have"
             yield Finding(
@@ -414,6 +430,10 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom) -> Itera
         for gone, what in _WITHOUT_PYTHON_3.items():
             if f"{name}.".startswith(f"{gone}."):
                 yield Finding(path, node.lineno, what, _INSTEAD[gone], node.col_offset == 0)  # inside, it may never run
+    if names == ["collections"] and isinstance(node, ast.ImportFrom):
+        for moved in sorted(ABSTRACT.intersection(alias.name for alias in node.names)):
+            what = f"Python 3.10 and later have no {moved} in collections"
+            yield Finding(path, node.lineno, what, "import it from collections.abc; --fix does", node.col_offset == 0)
     folder = os.path.dirname(path)
     for name in names:
         top = name.partition(".")[0]

@@ -139,9 +139,12 @@ class Project:
         return os.environ.get(NIMBUS) or environment.get("nimbus") or None
 
     def requirements(self, name: str) -> str | None:
-        """Return the file with the requirements of a topology; None if there is none."""
-        path = os.path.join(self.virtualenvs, f"{name}.txt")
-        return path if os.path.isfile(path) else None
+        """Return the file with the requirements of a topology, or the only one that there is; None if there is none."""
+        folder = self.virtualenvs
+        there = [each for each in os.listdir(folder) if each.endswith(".txt")] if os.path.isdir(folder) else []
+        own = [f"{name}.txt", f"{name.removesuffix('_topology')}.txt"]  # multilang migrate has added it
+        found = [each for each in own if each in there] or (there if len(there) == 1 else [])
+        return os.path.join(folder, found[0]) if found else None
 
     def needless(self, environment: dict[str, Any]) -> list[str]:
         """Return the settings of an environment that mean nothing here: there is no SSH, and there are no virtualenvs."""

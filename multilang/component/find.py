@@ -226,16 +226,14 @@ def _from_file(path: str) -> ModuleType:
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
             return module
-    name = os.path.basename(path)[:-3]
+    folder, name = os.path.split(path[:-3])
+    project = _project_around(path)
+    if project is not None:
+        _take_project(project.source, folder, project.root)
+    elif folder not in sys.path:
+        sys.path.insert(0, folder)
     if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
         name = "".join(letter if letter.isalnum() else "_" for letter in path)
-    folder = os.path.dirname(path)
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    project, own = os.path.split(folder)
-    source = os.path.join(project, "src")
-    if own == "topologies" and os.path.isdir(source):  # a project of streamparse's, whose components are in src/
-        sys.path += [each for each in (source, project) if each not in sys.path]
 
     from importlib.machinery import ModuleSpec, SourceFileLoader
 
@@ -253,6 +251,46 @@ def _from_file(path: str) -> ModuleType:
             _explain(problem, path)
         raise
     return module
+
+
+def _project_around(path: str) -> Any:
+    """Return the project of streamparse's that a topology's file is in; None if it is in none."""
+    folder = os.path.dirname(path)
+    for _ in range(2):
+        folder = os.path.dirname(folder)
+        if os.path.isdir(os.path.join(folder, "src")):
+            from importlib import import_module
+
+            return import_module("multilang.compat.project").project_of(path)  # a package above this one
+    return None
+
+
+_sources: list[str] = []  # of the projects that were loaded in this process, the last one first
+
+
+def _take_project(source: str, folder: str, root: str) -> None:
+    """Put a project on Python's path as streamparse does, its components before its topologies, and before other projects.
+
+    Each project may have its own ``bolts``: modules of another one's that have the names of this one's are imported anew.
+    """
+    if _sources[:1] != [source]:
+        last = min([sys.path.index(each) for each in _sources if each in sys.path], default=len(sys.path))
+        mine = {each.removesuffix(".py") for each in os.listdir(source)}
+        for name, module in list(sys.modules.items()):
+            if name.partition(".")[0] in mine and _is_in(module, _sources):
+                del sys.modules[name]
+        sys.path[:] = (
+            [each for each in sys.path[:last] if each != source]
+            + [source]
+            + [each for each in sys.path[last:] if each != source]
+        )
+        _sources[:] = [source, *(each for each in _sources if each != source)]
+    sys.path += [each for each in (folder, root) if each not in sys.path]
+
+
+def _is_in(module: ModuleType, folders: Sequence[str]) -> bool:
+    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", ())), "")
+    return any(file.startswith(f"{each}{os.sep}") for each in folders)
 
 
 def _explain(problem: ImportError, path: str) -> None:

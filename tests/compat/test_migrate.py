@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.compat.migrate import findings, wheel_findings
+from multilang.compat.migrate import findings, from_clojure, wheel_findings
+from multilang.compat.python2 import rewrite
 from tests.cli.command import multilang
 from tests.compat.test_projects import WORDS
 
@@ -299,3 +300,67 @@ def test_without_an_index_it_says_that_it_does_not_know(tmp_path: Path) -> None:
     assert "whether 2 of 2 packages have wheels is not known: the index can't be reached" in found.what
     (found,) = wheel_findings(str(tmp_path), limit=0)
     assert "there was no time left to ask the index" in found.what
+
+
+TWEETS = (
+    "import sys\r\n"
+    "from collections import Counter, Iterable\r\n"
+    "import tweepy\r\n"
+    "reload(sys); sys.setdefaultencoding('utf-8')\r\n"
+    "class Tweets:\r\n"
+    "    '''tabs:\r\n"
+    "\there'''\r\n"
+    "    def __init__(self, stream):\r\n"
+    "\tself.async = 1\r\n"
+    "        print 'async', self.async\r\n"
+    "        stream.filter(track=['a'], async=True)\r\n"
+)
+
+
+def test_what_fissix_leaves_is_rewritten_too(tmp_path: Path) -> None:
+    path = tmp_path / "tweets.py"
+    path.write_bytes(TWEETS.encode())
+    (tmp_path / "other.py").write_text("def wait(async=False): return async\n")
+    (tmp_path / "never.py").write_text("print 'a' 1\n")
+    assert rewrite([str(each) for each in sorted(tmp_path.iterdir())]) == [str(tmp_path / "other.py"), str(path)]
+    assert (tmp_path / "tweets.py.bak").read_bytes() == TWEETS.encode()
+    text = path.read_bytes().decode()
+    assert "'''tabs:\r\n\there'''" in text
+    compile(text, "tweets.py", "exec")
+    (tmp_path / "tweepy.py").touch()
+
+    class Stream:
+        def filter(self, track: list[str], is_async: bool) -> None:
+            self.track = track if is_async else []
+
+    stream, names = Stream(), {"__name__": "tweets"}
+    exec(text.replace("import tweepy", ""), names)
+    names["Tweets"](stream)  # type: ignore[operator]
+    assert stream.track == ["a"]
+    assert (tmp_path / "other.py").read_text() == "def wait(async_=False): return async_\n"
+    (found,) = (each for each in findings(str(tmp_path), rewritten=True) if each.stops)
+    assert (found.path, found.fix) == (str(tmp_path / "never.py"), "mend it by hand: --fix could not read it")
+
+
+def test_python_2_that_compiles_is_found(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import sys, tweepy\nfrom collections import Mapping\nsys.setdefaultencoding('utf-8')\ntweepy.StreamListener\n"
+    )
+    assert [(each.line, each.stops) for each in findings(str(tmp_path))] == [(2, True), (3, True), (4, False)]
+
+
+def test_a_topology_in_clojure_is_written_beside_components_of_its_name(tmp_path: Path) -> None:
+    for folder in ("topologies", "src/words"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "src" / "words" / "__init__.py").write_text("")
+    (tmp_path / "src" / "words" / "spouts.py").write_text(
+        "from streamparse import Spout\nclass Words(Spout):\n    outputs = []\n    def next_tuple(self): pass\n"
+    )
+    (tmp_path / "topologies" / "words.clj").write_text(
+        "(ns words (:use [streamparse.specs]) (:gen-class))\n"
+        '(defn words [options] [{"spout" (python-spout-spec options "words.spouts.Words" ["word"])} {}])\n'
+    )
+    assert from_clojure(str(tmp_path)) == [str(tmp_path / "topologies" / "words_topology.py")]
+    assert findings(str(tmp_path)) == []
+    done = multilang("show", "words_topology", cwd=tmp_path)
+    assert "-> default (word)" in done.stdout, done.stderr

@@ -97,16 +97,10 @@ def test_a_jar_has_the_components_their_files_and_the_layer(project: Path) -> No
 
 
 def test_requirements_come_from_the_projects_virtualenvs(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [each for each in sys.modules if each.partition(".")[0] in ("bolts", "helpers", "spouts")]:
-        monkeypatch.delitem(sys.modules, name)  # of projects that other tests loaded in this process
-    monkeypatch.syspath_prepend(str(project / "src"))
     found = project_at(str(project))
     assert found is not None
-    os.environ["MULTILANG_ENVIRONMENT"] = "prod"
-    try:
-        topology = load_topology(str(project / "topologies" / "words.py"))
-    finally:
-        del os.environ["MULTILANG_ENVIRONMENT"]
+    monkeypatch.setenv("MULTILANG_ENVIRONMENT", "prod")
+    topology = load_topology(str(project / "topologies" / "words.py"))
     with requirements_of(found, topology) as path:
         assert path is not None
         assert path.read_text() == "six>=1.16\n"
@@ -204,3 +198,51 @@ def test_a_missing_package_is_told_with_the_projects_requirements(project: Path)
     (project / "virtualenvs" / "words.txt").write_text("streamparse  # always\n")
     done = multilang("show", "words", "-e", "prod", cwd=project)
     assert f"add the package that brings 'no_such_package' to {project}/virtualenvs/words.txt" in done.stderr
+
+
+def test_each_project_has_modules_of_its_own_in_one_process(tmp_path: Path) -> None:
+    for name, field in (("one", "a"), ("two", "b"), ("three", "c")):
+        folder = tmp_path / name
+        (folder / "src" / "parts").mkdir(parents=True)
+        (folder / "places").mkdir()
+        (folder / "config.json").write_text('{"topology_specs": "places/", "envs": {"only": {}}}')
+        (folder / "src" / "parts" / "__init__.py").write_text(f"from marks import MARK\nFIELD = MARK + '{field}'\n")
+        (folder / "src" / "marks.py").write_text(f"MARK = '{name}_'\n")
+        (folder / "src" / "parts" / "words.py").write_text(
+            "from streamparse import Spout\nfrom parts import FIELD\nclass Words(Spout):\n    outputs = [FIELD]\n"
+        )
+        (folder / "places" / "all.py").write_text(
+            "from parts.words import Words\nfrom streamparse import Topology\nclass All(Topology):\n    words = Words.spec()\n"
+        )
+    script = (
+        "from multilang.topology import load_topology\n"
+        "for name in ('one', 'two', 'three', 'one'):\n"
+        "    print(*load_topology(f'{name}/places/all.py')['words'].streams['default'].fields)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.split() == ["one_a", "two_b", "three_c", "one_a"], done.stderr
+    jar = multilang("package", "all", cwd=tmp_path / "two")
+    assert "the topology was loaded from these files alone, and loads" in jar.stdout, jar.stderr
+
+
+def test_the_only_requirements_are_those_of_every_topology(project: Path) -> None:
+    for each in (project / "virtualenvs").iterdir():
+        each.unlink()
+    only = project / "virtualenvs" / "words.txt"
+    only.write_text("six\n")
+    found = project_at(str(project))
+    assert found is not None
+    assert found.requirements("other") == str(only)
+    (project / "virtualenvs" / "more.txt").touch()
+    assert found.requirements("other") is None
+    assert found.requirements("words_topology") == str(only)
+    (project / "requirements.txt").touch()
+    (project / "virtualenvs" / "words.txt").unlink()
+    (project / "virtualenvs" / "more.txt").unlink()
+    (project / "src" / "helpers.py").write_text("import no_such_package\n")
+    done = multilang("show", "words", "-e", "prod", cwd=project)
+    assert (
+        f"add the package that brings 'no_such_package' to {project}/virtualenvs/words.txt, and install it"
+        in done.stderr
+    )
+    assert f"{project}/requirements.txt may name it" in done.stderr
