@@ -28,7 +28,7 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 """The topology and the conf of each; "many" has bolts with process_many."""
 SENTENCES = {"tuple": 20_000, "root": 50_000, "block": 120_000, "many": 160_000}  # at saturation: some seconds of each
 LIMIT = 600.0  # seconds for a run
-FIGURES = ("rate", "cpu_us", "p50_ms", "p99_ms")
+FIGURES = ("rate", "cpu_us", "parent_us", "p50_ms", "p99_ms")
 
 
 def embedded(topology: str, conf: dict[str, Any], result: Path) -> None:
@@ -103,7 +103,7 @@ def show(title: str, found: dict[str, list[dict[str, float]]]) -> None:
             ratios = [each[name] / one[name] for one, each in zip(found[first], runs, strict=True)]
             median = statistics.median(each[name] for each in runs)
             more = "" if way == first else f"{statistics.median(ratios):8.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
-            print(f"  {name:7} {way:7} {median:12,.1f} {more}")
+            print(f"  {name:9} {way:7} {median:12,.1f} {more}")
 
 
 def main() -> None:

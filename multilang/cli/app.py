@@ -39,6 +39,7 @@ ELSEWHERE = {
     "migrate": ("migrate", "migrate"),
     "new": ("new", "new"),
     "page": ("page", "page"),
+    "plan": ("plan", "plan"),
     "spark": ("spark", "spark"),
     "sparse": ("sparse", "sparse"),
     "state": ("state", "state"),

@@ -48,6 +48,7 @@ class Grouping:
         is_direct: The emitter names the task of each tuple, on a direct stream.
         is_to_all: Every task gets each tuple.
         is_to_one: Exactly one task, which the grouping chooses, gets each tuple.
+        is_to_same: One and the same task gets all tuples, however many there are.
         is_arbitrary: Any task may get any tuple, so that an engine may leave a tuple where it was made.
         is_near: Tasks in the emitter's own worker come first; which those are is known to engines alone.
         is_stable: Equal values always go to the same tasks.
@@ -65,6 +66,7 @@ class Grouping:
     is_direct: ClassVar[bool] = False
     is_to_all: ClassVar[bool] = False
     is_to_one: ClassVar[bool] = True
+    is_to_same: ClassVar[bool] = False
     is_arbitrary: ClassVar[bool] = False
     is_near: ClassVar[bool] = False
     is_stable: ClassVar[bool] = False

@@ -20,6 +20,7 @@ class GlobalGrouping(Grouping):
     type = "global"
     wire_type = "FIELDS"
     storm_method = "globalGrouping"
+    is_to_same = True
     is_stable = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
