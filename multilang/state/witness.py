@@ -9,6 +9,9 @@ A number alone would not tell a copy that went on by itself. So each run has a t
 names. What differs is refused; a state that has nothing at all was removed on purpose, as a rule, and begins with a warning.
 Such a state keeps the notes that it began with, since they are replaced at its first commit only, and it may die before.
 
+Where nothing is noted, although the state had sources with positions before, these were removed, or are elsewhere: a warning
+says so.
+
 A state in memory has nothing to be compared, and is noted all the same: positions that went on beside it are not those of the
 stored state that a topology had before.
 """
@@ -89,6 +92,13 @@ class Witness:
             if difference is not None:
                 raise StoreGoneError(difference)
             if text is None:
+                position = position_of(provider, state)
+                if position is not None and position[0] >= 0 and state.get(RUNS_KEY):
+                    warn(
+                        f"{where} has no positions that belong to the state in {provider.describe()}, which has transaction {position[0]}: "
+                        "what keeps its positions there begins at the beginning, and is counted again if this state counted it before. "
+                        "If they are elsewhere, stop the topology and name that place"
+                    )
                 continue
             noted.add(loads(text)["run"])
             if _is_empty(provider, state):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -259,6 +260,16 @@ def test_state_and_positions_that_were_removed_begin_at_the_beginning_without_a_
     stored.close()
     assert place.run(ROWS) == ROWS
     assert "in the middle of its source" not in caplog.text
+
+
+def test_positions_that_are_elsewhere_are_told(state, request, tmp_path, caplog):
+    place = Place(state, "sqlite", request, tmp_path)
+    assert place.run(ROWS) == ROWS
+    assert place.run(2 * ROWS) == 2 * ROWS
+    assert "begins at the beginning" not in caplog.text
+    place.conf["multilang.positions"] = str(tmp_path / "elsewhere.sqlite")
+    assert place.run(ROWS) == 3 * ROWS
+    assert re.search(r"elsewhere\.sqlite has no positions that belong to the state in .*, which has transaction \d+", caplog.text)
 
 
 def test_positions_that_went_on_beside_a_state_in_memory_are_not_those_of_the_stored_one(state, request, tmp_path):
