@@ -21,6 +21,7 @@ import os
 import socket
 import threading
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from functools import cache
 from time import monotonic, sleep, strftime
 
@@ -280,17 +281,13 @@ def claim(
             )
         if refusals:
             sleep(_POLL_SECS)
-    now = _owner(place)
-    if _epoch(now) < me.epoch:
-        raise WrongProviderError(
-            f"{_called(place, 'replace')}({_epoch(before)}, owner) returned True, and owner() gives "
-            f"{'None' if now is None else f'one of epoch {now.epoch}'} behind it: return the owner that was written down last"
-        )
-    if not _whether(place, "beat", place.beat(me.epoch)) and _epoch(_owner(place)) == me.epoch:
-        raise WrongProviderError(
-            f"{_called(place, 'beat')}({me.epoch}) returned False, and the owner there has that epoch: return True, and False only "
-            "when the place has another owner"
-        )
+    try:
+        _check_stored(place, before, me)
+    except BaseException:
+        me.ended = True  # or the next one would wait for an owner that never beats
+        with suppress(Exception):
+            place.replace(me.epoch, me)
+        raise
     return Ownership(place, me)
 
 
@@ -325,6 +322,21 @@ def wait_until_free(place: OwnedPlace, run: str | None, warn: Callable[[str], No
         sleep(_POLL_SECS)
 
 
+def _check_stored(place: OwnedPlace, before: Owner | None, me: Owner) -> None:
+    """Raise WrongProviderError if a place did not store ``me`` behind ``before``, or has no beats for it."""
+    now = _owner(place)
+    if _epoch(now) < me.epoch:
+        raise WrongProviderError(
+            f"{_called(place, 'replace')}({_epoch(before)}, owner) returned True, and owner() gives "
+            f"{'None' if now is None else f'one of epoch {now.epoch}'} behind it: return the owner that was written down last"
+        )
+    if not _whether(place, "beat", place.beat(me.epoch)) and _epoch(_owner(place)) == me.epoch:
+        raise WrongProviderError(
+            f"{_called(place, 'beat')}({me.epoch}) returned False, and the owner there has that epoch: return True, and False only "
+            "when the place has another owner"
+        )
+
+
 def _owner(place: OwnedPlace) -> Owner | None:
     found: Any = place.owner()
     if found is not None and not isinstance(found, Owner):
@@ -355,7 +367,11 @@ def _called(place: OwnedPlace, method: str) -> str:
 def claim_for(conf: Mapping[str, Any], place: OwnedPlace) -> Ownership:
     """Claim ``place`` for the run whose conf this is; see ``claim``."""
     run, topology = owner_of(conf)
-    return claim(place, run, topology, log.warning, may_return(conf))
+    try:
+        return claim(place, run, topology, log.warning, may_return(conf))
+    except BaseException:
+        place.close()
+        raise
 
 
 def check_free_for(conf: Mapping[str, Any], place: OwnedPlace) -> None:

@@ -115,8 +115,7 @@ class CheckpointSpout(Spout):
             self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
             self.report_error(self._in_use)
         except BaseException:
-            self._witness.close()
-            self._provider.close()  # or the states would stay claimed while other topologies in this process live on
+            self.close()  # or the states would stay claimed while other topologies in this process live on
             raise
 
     def begin(self) -> None:

@@ -8,11 +8,12 @@ lacks some of them is refused when it is opened. See ``multilang.state.commits``
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import re
 import sqlite3
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from time import monotonic, sleep
 from urllib.parse import quote
 
@@ -125,7 +126,9 @@ class SqliteFile:
         if code in (11, 26) or "malformed" in text or "not a database" in text:  # SQLITE_CORRUPT, SQLITE_NOTADB
             return self._damaged(path, text)
         fix = ""
-        if "unable to open" in text or "readonly" in text:
+        if "unable to open" in text and (limit := _limit_on_files()):
+            fix = f": {limit}"
+        elif "unable to open" in text or "readonly" in text:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
         elif "is full" in text:
             fix = "; what was committed is kept: make room on its disk, and start the topology again if it has ended"
@@ -198,7 +201,7 @@ class SqliteFile:
             private.make_file(os.path.realpath(path))  # SQLite gives the files beside it the same rights
         except OSError as problem:
             raise StateError(
-                f"the {self.what} {path} can't be made: {problem}; name another in {self.setting}"
+                f"the {self.what} {path} can't be made: {problem}; {_fix(problem, f'name another in {self.setting}')}"
             ) from None
 
     def _check_names(self, path: str) -> None:
@@ -222,8 +225,8 @@ class SqliteFile:
             return last_commit(real)
         except OSError as problem:
             raise StateError(
-                f"{real}{SUFFIX}, which has the number of the last commit to the {self.what}, can't be read: {problem}; make it a "
-                "file that this user can read, or remove it"
+                f"{real}{SUFFIX}, which has the number of the last commit to the {self.what}, can't be read: {problem}; "
+                f"{_fix(problem, 'make it a file that this user can read, or remove it')}"
             ) from None
 
     def _check(self, connection: SqliteConnection, path: str, noted: int) -> None:
@@ -328,10 +331,11 @@ class SqlitePlace(OwnedPlace):
                 return file.read()
         except FileNotFoundError:
             return None
+        except OSError as problem:
+            raise self._unusable("read", problem) from None
 
     def written_epoch(self) -> int:
-        beaten, _, _ = (self.beats() or b"").partition(b" ")
-        return max(int(beaten or 0), self._written(self._open()))
+        return max(self._beaten()[0], self._written(self._open()))
 
     def replace(self, epoch: int, owner: Owner) -> bool:
         connection = self._open()
@@ -344,17 +348,20 @@ class SqlitePlace(OwnedPlace):
                 values = (self._name, owner.epoch, owner.text())
                 connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", values)
         if replaced and not owner.ended:
-            self._write_beats(owner.epoch, 0)
+            try:
+                self._write_beats(owner.epoch, 0)
+            except StateError as problem:  # the epoch protects the place, and the next beat is tried soon
+                log.warning("%s. Until it can, another run takes the owner for dead", problem)
         elif replaced:
             with suppress(FileNotFoundError):
                 os.unlink(self._beats_path)
         return replaced
 
     def beat(self, epoch: int) -> bool:
-        known, _, beats = (self.beats() or b"").partition(b" ")
-        if beats and int(known) > epoch:
+        known, beats = self._beaten()
+        if known > epoch:
             return False
-        self._write_beats(epoch, int(beats or 0) + 1)
+        self._write_beats(epoch, beats + 1)
         return True
 
     def describe(self) -> str:
@@ -365,12 +372,26 @@ class SqlitePlace(OwnedPlace):
             self._connection.close()
             self._connection = None
 
+    def _beaten(self) -> tuple[int, int]:
+        """Return the epoch and number of the last beat. A text that was written half tells of none."""
+        known, _, beats = (self.beats() or b"").partition(b" ")
+        return (int(known), int(beats)) if known.isdigit() and beats.isdigit() else (0, 0)
+
     def _write_beats(self, epoch: int, beats: int) -> None:
-        handle = private.open_file(self._beats_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
-            os.write(handle, f"{epoch} {beats}".encode())
-        finally:
-            os.close(handle)
+            handle = private.open_file(self._beats_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            try:
+                os.write(handle, f"{epoch} {beats}".encode())
+            finally:
+                os.close(handle)
+        except OSError as problem:
+            raise self._unusable("written", problem) from None
+
+    def _unusable(self, how: str, problem: OSError) -> StateError:
+        return StateError(
+            f"{self._beats_path}, the heartbeat of the owner of the {self._file.what}, can't be {how}: {problem}; "
+            f"{_fix(problem, 'make it a file that this user can write, or remove it')}"
+        )
 
     def _row(self) -> Any:
         return self._open().row("SELECT epoch, owner FROM owners WHERE name = ?", self._name)
@@ -575,6 +596,26 @@ class SqliteConnection(sqlite3.Connection):
                 f"the {self.kind.what} {self.path} was taken over by {Owner.from_text(row[1])} (epoch {row[0]}; this one has "
                 f"{epoch}): nothing more is written here"
             )
+
+
+def _fix(problem: OSError, usual: str) -> str:
+    """Return what to do about an error of the system's."""
+    if problem.errno in (errno.EMFILE, errno.ENFILE):
+        return "let this process open more files (ulimit -n)"
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "make room on its disk"
+    return usual
+
+
+def _limit_on_files() -> str:
+    """Return what to do if this process can't open the files of a connection now; an empty text if it can."""
+    with ExitStack() as opened:
+        try:
+            for _ in ("", *_BESIDE):
+                opened.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        except OSError as problem:
+            return f"{problem.strerror}; {_fix(problem, '')}"
+    return ""
 
 
 def _run(connection: sqlite3.Connection, statements: str) -> None:

@@ -269,7 +269,9 @@ def test_positions_that_are_elsewhere_are_told(state, request, tmp_path, caplog)
     assert "begins at the beginning" not in caplog.text
     place.conf["multilang.positions"] = str(tmp_path / "elsewhere.sqlite")
     assert place.run(ROWS) == 3 * ROWS
-    assert re.search(r"elsewhere\.sqlite has no positions that belong to the state in .*, which has transaction \d+", caplog.text)
+    assert re.search(
+        r"elsewhere\.sqlite has no positions that belong to the state in .*, which has transaction \d+", caplog.text
+    )
 
 
 def test_positions_that_went_on_beside_a_state_in_memory_are_not_those_of_the_stored_one(state, request, tmp_path):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import resource
 import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -270,6 +273,35 @@ def test_a_full_disk_is_told_with_what_to_do(path):
         connection.execute("CREATE TABLE more AS SELECT hex(randomblob(1000000))")
     connection.close()
     assert "\n" not in describe(raised.value, BasicBolt(), None)
+
+
+def test_a_limit_on_open_files_is_told_with_what_to_do_wherever_it_is_hit(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_file, "WAIT_SECS", 0.5)
+    conf = {"topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")}, "test.sentences": 100}
+
+    def run() -> None:
+        with LocalCluster("inprocess", conf=conf) as cluster:
+            cluster.submit(topology).wait(timeout=60)
+
+    run()  # so that no module has to be imported later
+    most = max(map(int, os.listdir("/proc/self/fd")))
+    with ExitStack() as held:
+        while (number := held.enter_context(open(os.devnull)).fileno()) < most:
+            pass  # a limit is one on the numbers, of which the lowest is taken
+        opened, limits = len(os.listdir("/proc/self/fd")), resource.getrlimit(resource.RLIMIT_NOFILE)
+        told: list[str] = []
+        while len(told) < 50:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number + 1 + len(told), limits[1]))
+            try:
+                run()
+                break
+            except (LocalClusterError, StateError) as error:
+                told.append(str(error))
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+            assert len(os.listdir("/proc/self/fd")) == opened
+    assert 3 < len(told) < 50
+    assert not [each for each in told if "ulimit -n" not in each]
 
 
 def test_a_limit_on_the_size_of_files_is_told_with_what_to_do(path):
