@@ -15,7 +15,7 @@ from multilang.cli.said import echo
 from multilang.compat.project import Project, check_owner, project_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from multilang.topology import Topology
@@ -35,12 +35,19 @@ def requirements_of(project: Project, topology: Topology) -> Iterator[Path | Non
     """Make a file with the requirements that the project has for a topology, without those that this library replaces."""
     name = Path((topology.origin or "").rpartition(":")[0]).stem
     file = project.requirements(name)
-    lines = [] if file is None else list(_lines(Path(file)))
+    with without_layer([] if file is None else [Path(file)]) as path:
+        yield path
+
+
+@contextmanager
+def without_layer(files: Sequence[Path]) -> Iterator[Path | None]:
+    """Make a file with the requirements of several, without those that this library replaces; None if nothing is left."""
+    lines = [line for file in files for line in _lines(file)]
     if not lines:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, f"{name}.txt")
+        path = Path(folder, files[0].name)
         path.write_text("\n".join(lines) + "\n", "utf-8")
         yield path
 

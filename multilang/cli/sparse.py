@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -16,12 +18,14 @@ from multilang.cli.loading import TopologyFault, load
 from multilang.cli.logs import logs
 from multilang.cli.nimbus import connected
 from multilang.cli.package import package
+from multilang.cli.project import without_layer
 from multilang.cli.quickstart import write_project
 from multilang.cli.said import echo
 from multilang.cli.show import show_topology
 from multilang.cli.submit import submit as submit_command
 from multilang.cli.topologies import list_topologies, status
-from multilang.compat.project import Project, project_at
+from multilang.compat.project import OTHER_CONFIG, Project, project_at
+from multilang.compat.streamparse import version as streamparse
 from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,6 +40,23 @@ _NAME = click.option(
     "-n", "--name", help="The topology, a file in the project's folder; it may be left out if there is one."
 )
 _OVERRIDE = click.option("-N", "--override_name", "override", metavar="NAME", help="Its name on the cluster instead.")
+
+
+def _config(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options with the environment, and the file that it is in, to a command."""
+    option = click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False),
+        is_eager=True,  # before the environment is looked for
+        expose_value=False,
+        callback=_other_config,
+        metavar="FILE",
+        help="Another config.json.",
+    )
+    changed: Callable[..., Any] = option(PROJECT_ENVIRONMENT(command))
+    return changed
+
+
 _WAIT = click.option(
     "--wait", type=click.IntRange(min=0), default=5, show_default=True, help="Seconds to wait before a kill."
 )
@@ -43,6 +64,12 @@ _WAIT = click.option(
 
 _WORDS = {"true": "true", "false": "false", "null": "null", "~": "null"}
 _MEANINGLESS = "means nothing here: there is no SSH, and jars need no virtualenv"
+_GONE = {
+    "remove_logs": "Storm removes old logs by itself: logviewer.cleanup.age.mins of its storm.yaml says when",
+    "slot_usage": "multilang list shows the topologies with their workers, and Storm's UI the slots of each host",
+    "worker_uptime": "multilang status TOPOLOGY shows a topology's tasks, and Storm's UI since when its workers run",
+}
+_JARS = "a jar of streamparse's does not have this library: leave {} out, and submit packs the topology"
 
 
 def _entries(context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> None:
@@ -78,6 +105,26 @@ def _alias(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return note
 
 
+def _debug(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        _entries(context, parameter, (f"topology.debug={value}",))
+
+
+def _other_config(_context: click.Context, _parameter: click.Parameter, path: str | None) -> None:
+    if path is not None:
+        os.environ[OTHER_CONFIG] = path
+
+
+def _refused(*names: str, why: str) -> Callable[..., Any]:
+    """Return an option of streamparse's that can't be accepted, because what it asks for would not be done."""
+
+    def refuse(_context: click.Context, _parameter: click.Parameter, value: Any) -> None:
+        if value is not None:
+            raise click.UsageError(f"{names[-1]}: {why.format(names[-1])}")
+
+    return click.option(*names, expose_value=False, hidden=True, callback=refuse)
+
+
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add streamparse's options for the conf to a command, which finds the conf in the context; later options win."""
     for option in (
@@ -94,9 +141,11 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "-d",
             "--debug",
-            is_flag=True,
+            is_flag=False,
+            flag_value="true",
+            metavar="[BOOLEAN]",
             expose_value=False,
-            callback=_alias("topology.debug"),
+            callback=_debug,
             help="Debugging output.",
         ),
         click.option(
@@ -121,6 +170,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.group()
+@click.version_option(
+    package_name="storm-multilang", message=f"sparse {streamparse.__version__}, by storm-multilang %(version)s"
+)
 @click.pass_context
 def sparse(context: click.Context) -> None:
     """Run streamparse's commands in one of its projects."""
@@ -129,7 +181,7 @@ def sparse(context: click.Context) -> None:
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @_options
 @click.option("-t", "--time", "seconds", type=int, default=0, help="Stop after this number of seconds; 0: run on.")
 @click.pass_context
@@ -142,25 +194,38 @@ def run(context: click.Context, name: str | None, seconds: int) -> Any:
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="The .jar to write.")
 @click.option("-s", "--simple_jar", is_flag=True, expose_value=False, help="Accepted: every jar is a simple one.")
 @click.pass_context
 def jar(context: click.Context, name: str | None, output: Path | None) -> Any:
-    """Pack a topology into a jar."""
-    return context.invoke(package, topology=_file(name), output=output)
+    """Pack a topology into a jar; without a name, each topology into one of its own."""
+    files = [_file(name)] if name is not None or output is not None else _files()
+    for file in files:
+        status = context.invoke(package, topology=file, output=output)
+        if status:
+            return status
+    return exits.OK
 
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @_OVERRIDE
 @_options
 @click.option("-f", "--force", is_flag=True, help="Kill a topology of the same name first.")
 @click.option("-i", "--inactive", is_flag=True, help="Start no component before it is activated.")
 @click.option(
-    "-r", "--requirements", type=click.Path(path_type=Path), metavar="FILE", help="Other packages than its own."
+    "-r",
+    "--requirements",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE...",
+    help="Other packages than its own.",
 )
+@click.argument("more", type=click.Path(exists=True, dir_okay=False, path_type=Path), nargs=-1, metavar="")
+@_refused("-j", "--local_jar_path", why=_JARS)
+@_refused("-R", "--remote_jar_path", why=_JARS)
 @_WAIT
 @_ignored("--overwrite_virtualenv", takes=False)
 @_ignored("-u", "--uber_jar", takes=False)
@@ -174,10 +239,13 @@ def submit(
     override: str | None,
     force: bool,
     inactive: bool,
-    requirements: Path | None,
+    requirements: tuple[Path, ...],
+    more: tuple[Path, ...],
     wait: int,
 ) -> Any:
     """Submit a topology to the environment's cluster."""
+    if more and not requirements:
+        raise click.UsageError(f"submit takes no arguments: name the topology by -n, as in -n {more[0]}")
     file, where = _file(name), _nimbus()
     for key in _project().needless(_project().environment()[1]):
         echo(
@@ -187,19 +255,20 @@ def submit(
     if force:
         with connected(where) as nimbus:
             _end(nimbus, known, wait)
-    return context.invoke(
-        submit_command,
-        topology=file,
-        where=where,
-        name=known,
-        conf=dict(context.obj),
-        inactive=inactive,
-        requirements=requirements,
-    )
+    with without_layer([*requirements, *more]) as packages:
+        return context.invoke(
+            submit_command,
+            topology=file,
+            where=where,
+            name=known,
+            conf=dict(context.obj),
+            inactive=inactive,
+            requirements=packages,
+        )
 
 
 @sparse.command("list")
-@PROJECT_ENVIRONMENT
+@_config
 @_ignored("--timeout")
 @click.pass_context
 def list_all(context: click.Context) -> Any:
@@ -209,7 +278,7 @@ def list_all(context: click.Context) -> Any:
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @_OVERRIDE
 @_WAIT
 @_ignored("--timeout")
@@ -224,20 +293,33 @@ def kill(name: str | None, override: str | None, wait: int) -> int:
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @_OVERRIDE
-@click.option("-l", "--num_lines", "lines", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("-l", "--num_lines", "lines", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes.")
+@click.option("--pattern", help="Only lines in which this regular expression is found.")
+@_ignored("--pool_size")
+@_ignored("--user")
 @click.pass_context
-def tail(context: click.Context, name: str | None, override: str | None, lines: int) -> Any:
+def tail(
+    context: click.Context, name: str | None, override: str | None, lines: int, follow: bool, pattern: str | None
+) -> Any:
     """Show the end of the logs of a topology's workers."""
-    return context.invoke(logs, name=override or name or load(_file(None)).name, where=_nimbus(), lines=lines, raw=True)
+    known = override or name or load(_file(None)).name
+    try:
+        found = None if pattern is None else re.compile(pattern)
+    except re.error as error:
+        raise click.BadParameter(f"{pattern!r} is no regular expression: {error}", param_hint="--pattern") from None
+    raw = not follow and pattern is None
+    return context.invoke(logs, name=known, where=_nimbus(), lines=lines, raw=raw, follow=follow, grep=found)
 
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
+@_config
 @_OVERRIDE
 @click.option("--all", "every", is_flag=True, help="All topologies.")
+@click.option("-c", "--component", expose_value=False, hidden=True)  # the table has every component
 @click.pass_context
 def stats(context: click.Context, name: str | None, override: str | None, every: bool) -> Any:
     """Show the figures of a topology, or of the cluster."""
@@ -248,11 +330,53 @@ def stats(context: click.Context, name: str | None, override: str | None, every:
 
 @sparse.command()
 @_NAME
-@PROJECT_ENVIRONMENT
-def visualize(name: str | None) -> int:
+@_config
+@click.option("-o", "--output_file", type=click.Path(path_type=Path), metavar="FILE", help="Write it into a file.")
+@_refused("-f", "--format", why="the diagram is text in Mermaid's form, which browsers and GitHub show; leave {} out")
+def visualize(name: str | None, output_file: Path | None) -> int:
     """Show a topology as a diagram of Mermaid's."""
-    echo(show_topology(load(_file(name)), "mermaid", {}), nl=False)
+    shown = show_topology(load(_file(name)), "mermaid", {})
+    if output_file is None:
+        echo(shown, nl=False)
+    else:
+        output_file.write_text(shown, "utf-8")
+        echo(f"written: {output_file}")
     return exits.OK
+
+
+@sparse.command("update_virtualenv", context_settings={"ignore_unknown_options": True}, hidden=True)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED, expose_value=False)
+def update_virtualenv() -> int:
+    """Do nothing, so that scripts go on."""
+    echo(f"note: update_virtualenv {_MEANINGLESS}: submit packs the requirements", err=True)
+    return exits.OK
+
+
+@sparse.command("help")
+@click.argument("command", required=False)
+@click.pass_context
+def help_of(context: click.Context, command: str | None) -> int:
+    """Show the help of a command."""
+    parent = context.parent
+    assert parent is not None
+    found = sparse if command is None else sparse.get_command(parent, command)
+    if found is None:
+        raise click.UsageError(f"there is no command {command!r}; there are {', '.join(sparse.list_commands(parent))}")
+    echo(
+        found.get_help(click.Context(found, info_name=command or "sparse", parent=parent if command else parent.parent))
+    )
+    return exits.OK
+
+
+def _gone(name: str, instead: str) -> None:
+    @sparse.command(name, context_settings={"ignore_unknown_options": True}, hidden=True)
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED, expose_value=False)
+    def refuse() -> int:
+        raise click.UsageError(f"{name} is not there: {instead}")
+
+
+for _name, _instead in _GONE.items():
+    _gone(_name, _instead)
 
 
 @sparse.command()
@@ -290,6 +414,12 @@ def _file(name: str | None) -> str:
         return _project().file(name)
     except ConfigError as error:
         raise TopologyFault(str(error)) from error
+
+
+def _files() -> list[str]:
+    project = _project()
+    names = project.names()
+    return [_file(None)] if len(names) < 2 else [_file(each) for each in names]
 
 
 def _nimbus() -> str | None:

@@ -16,6 +16,9 @@ CONFIG = "config.json"
 ENVIRONMENT = "MULTILANG_ENVIRONMENT"
 """The environment variable with the name of the environment in config.json that counts."""
 
+OTHER_CONFIG = "MULTILANG_PROJECT_CONFIG"
+"""The environment variable with the file that stands for config.json in the current folder, as `sparse --config` names it."""
+
 NIMBUS = "STREAMPARSE_NIMBUS"
 _LOG = {"max_bytes": int, "backup_count": int, "level": str}
 _NEEDLESS = (
@@ -58,6 +61,12 @@ class Project:
         """The folder of the requirements of its topologies."""
         return os.path.normpath(os.path.join(self.root, self.config.get("virtualenv_specs") or "virtualenvs"))
 
+    def names(self) -> list[str]:
+        """Return the names of its topologies in Python."""
+        folder = self.topologies
+        there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+        return [each[:-3] for each in there if each.endswith(".py") and each != "__init__.py"]
+
     def file(self, name: str | None = None) -> str:
         """Return the file of a topology.
 
@@ -69,7 +78,7 @@ class Project:
         """
         folder = self.topologies
         there = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-        found = [each[:-3] for each in there if each.endswith(".py") and each != "__init__.py"]
+        found = self.names()
         if name is None and len(found) == 1:
             name = found[0]
         if name in found:
@@ -182,6 +191,8 @@ def project_at(folder: str) -> Project | None:
     """
     root = os.path.abspath(folder)
     path = os.path.join(root, CONFIG)
+    if os.environ.get(OTHER_CONFIG) and root == os.getcwd():
+        path = os.path.abspath(os.environ[OTHER_CONFIG])
     config: Any = None
     if os.path.isfile(path):
         try:

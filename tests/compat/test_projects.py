@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from multilang.cli.project import Hooks, requirements_of
+from multilang.cli.project import Hooks, requirements_of, without_layer
 from multilang.compat.project import Project, project_at, project_of
 from multilang.component.errors import ConfigError
 from multilang.topology import load_topology
@@ -246,3 +246,41 @@ def test_the_only_requirements_are_those_of_every_topology(project: Path) -> Non
         in done.stderr
     )
     assert f"{project}/requirements.txt may name it" in done.stderr
+
+
+def test_sparse_has_the_options_of_streamparses_commands(project: Path) -> None:
+    (project / "config.json").rename(project / "other.json")
+    done = multilang("sparse", "visualize", "--config", "other.json", "-e", "beta", "-o", "words.mmd", cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "flowchart" in (project / "words.mmd").read_text()
+    assert "has no environment 'test'; it has 'prod', 'beta'" in (
+        multilang("sparse", "run", "--config", "other.json", "-e", "test", cwd=project).stderr
+    )
+    done = multilang(
+        "sparse", "tail", "--config", "other.json", "-n", "words", "-f", "--pattern", "x", "-e", "prod", cwd=project
+    )
+    assert "nimbus.invalid" in done.stderr
+    (project / "other.json").rename(project / "config.json")
+    (project / "more.txt").write_text("streamparse\n")
+    done = multilang("sparse", "submit", "-e", "prod", "-r", "more.txt", "virtualenvs/more.txt", cwd=project)
+    assert done.returncode == 69, done.stderr  # there is no such Nimbus
+    done = multilang("sparse", "submit", "-e", "prod", "-R", "/there/words.jar", cwd=project)
+    assert "leave --remote_jar_path out, and submit packs the topology" in done.stderr
+    assert multilang("sparse", "update_virtualenv", "-n", "words", "--pool_size", 3, cwd=project).returncode == 0
+    assert "multilang list shows the topologies" in multilang("sparse", "slot_usage", "-e", "prod", cwd=project).stderr
+    assert "--override_name" in multilang("sparse", "help", "submit").stdout
+    assert multilang("sparse", "--version").stdout.startswith("sparse 5.0.1, by storm-multilang ")
+
+
+def test_sparse_packs_each_topology(project: Path) -> None:
+    (project / "topologies" / "more.py").write_text((project / "topologies" / "words.py").read_text())
+    assert multilang("sparse", "jar", "-e", "prod", cwd=project).returncode == 0
+    assert {each.name for each in project.glob("*.jar")} == {"words.jar", "more.jar"}
+
+
+def test_packages_that_are_named_do_not_bring_the_original(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("streamparse # always\nsix\n-r b.txt\n")
+    (tmp_path / "b.txt").write_text("pystorm>=3\nattrs\n")
+    with without_layer([tmp_path / "a.txt", tmp_path / "b.txt"]) as path:
+        assert path is not None
+        assert path.read_text().split() == ["six", "attrs", "attrs"]
