@@ -9,6 +9,7 @@ from multilang.conformance.values import same
 _OF_WORDS = "common/json/10"  # true, false and null
 _OF_LISTS = _OF_MAPS = "common/json/12"
 _OF_NUMBERS = "common/numbers/5"
+_OF_BLANKS = "common/json/20"
 
 
 def case_of_difference(received: Any, expected: Any) -> str | None:
@@ -55,4 +56,6 @@ def _path(received: Any, expected: Any) -> str | None:
         return _OF_NUMBERS
     if isinstance(expected, dict) and isinstance(received, str | list):
         return _OF_MAPS
+    if isinstance(expected, str) and isinstance(received, str) and received.split() == expected.split():
+        return _OF_BLANKS
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from shlex import join
 from time import monotonic
@@ -297,8 +297,7 @@ class Run:
             if not self._may_play_again(result):
                 self.report(result)
 
-        for group in _in_turn(played):
-            self._side_by_side(programs, lambda case: self._play_behind(programs, case, results), group, done)
+        self._play_in_turn(programs, played, results, done)
         self._play_again(programs, played, results)
         self._wait_for_acks(programs, watched, results)
         if self.again and self._is_cut_short and any(self._judge(case).status == SKIPPED for case in watched):
@@ -327,6 +326,7 @@ class Run:
         if slow and results.get(HANDSHAKE, slow[0]).status != FAILED:
             worst = results.get(HANDSHAKE, slow[0])
             worst.status, worst.why = FAILED, f"{slow[0].why.partition(': ')[2]} (in {len(slow)} conversations)"
+        _settle_circles(results)
         for result in results.values():
             was_played = bool(result.transcript)
             _blame_the_first(result, results)
@@ -347,6 +347,34 @@ class Run:
             try:
                 for result in pool.map(play, cases):
                     done(result)
+            except BaseException:  # for Ctrl-C: the present conversations end with their processes
+                programs.end()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _play_in_turn(
+        self,
+        programs: Programs,
+        cases: Sequence[Case],
+        results: Mapping[str, CaseResult],
+        done: Callable[[CaseResult], None],
+    ) -> None:
+        """Play each case as soon as those are done that it depends on, so that a slow one keeps only its dependents waiting.
+
+        ``done`` puts each down in ``results``.
+        """
+        left = [case for group in _in_turn(cases) for case in group]
+        paths = {case.path for case in left}
+        running: dict[Future[CaseResult], Case] = {}
+        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
+            try:
+                while left or running:
+                    ready = [case for case in left if paths.intersection(case.after) <= results.keys()]
+                    running |= {pool.submit(self._play_behind, programs, case, results): case for case in ready}
+                    left = [case for case in left if case not in ready]
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        del running[future]
+                        done(future.result())
             except BaseException:  # for Ctrl-C: the present conversations end with their processes
                 programs.end()
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -623,6 +651,17 @@ def _blame_the_first(result: CaseResult, results: Mapping[str, CaseResult]) -> N
             return
         passed.add(blocker.path)
         result.why = blocker.why
+
+
+def _settle_circles(results: Mapping[str, CaseResult]) -> None:
+    """Fail the case that a conversation blames, if it was not played because of that conversation's own case."""
+    for result in list(results.values()):
+        blamed = results.get(_culprit(result)) if result.status == BLOCKED and result.transcript else None
+        if blamed is None or blamed.status != BLOCKED or blamed.transcript:
+            continue
+        if _culprit(blamed) in (result.path, blamed.path):
+            blamed.status, blamed.why = FAILED, result.why.partition(": ")[2]
+            blamed.expected, blamed.received = result.expected, result.received
 
 
 def _culprit(result: CaseResult) -> str:

@@ -335,6 +335,13 @@ class Talk:
             )
         return out.emits[0].values[0]
 
+    def unchanged(self, values: Sequence[Any], why: str, texts: Sequence[str] = ()) -> None:
+        """Have the program emit these values in a list, and each by itself, and fail unless they are the same. ``texts``: their JSON."""
+        texts = texts or [storm_text(value) for value in values]
+        emits = (f'["emit",[{text}]]' for text in (f"[{','.join(texts)}]", *texts))
+        [out] = self.perform_text(f"[{','.join(emits)}]")
+        self.emitted(out, [[list(values)], *([value] for value in values)], why)
+
     def _tuple_done(self, text: str, pieces: Pieces | None) -> Out:
         start = len(self.received)
         id = self.tuple(text=f"[{text}]", pieces=pieces)

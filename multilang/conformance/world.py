@@ -14,7 +14,8 @@ SOURCE = "source"
 SINK = "sink"
 DIRECT = "direct_sink"
 TASK = 4
-SOURCE_TASK = 2
+SOURCE_TASKS = (2, 3)
+SOURCE_TASK = SOURCE_TASKS[0]
 SINK_TASKS = (5, 6, 7)
 DIRECT_TASKS = (8, 9)
 METRIC = "conformance"
@@ -85,7 +86,7 @@ class World:
 
     def old_context(self) -> dict[str, Any]:
         """Return the context as it was before 0.10: the task's id, and the component of each task."""
-        tasks = {1: "__acker", SOURCE_TASK: SOURCE, 3: SOURCE, TASK: self.component}
+        tasks = {1: "__acker", **dict.fromkeys(SOURCE_TASKS, SOURCE), TASK: self.component}
         tasks |= dict.fromkeys(SINK_TASKS, SINK) | dict.fromkeys(DIRECT_TASKS, DIRECT)
         return {"taskid": TASK, "task->component": {str(task): name for task, name in tasks.items()}}
 

@@ -25,7 +25,7 @@ SILENT = (
     *("SwallowsExceptions", "WaitsByRecursion", "UnknownMetric", "LogsObjects", "HoldsOutputBack", "IgnoresSigterm"),
     *("TalksOnStandardErrorAtItsStart", "TalksOnStandardErrorAtWork", "LivesOnWithoutInput", "FallsSilent"),
     *("LeavesAHelper", "PidFileOfAnotherName", "NoPidFile", "SpoutWithoutSync", "DoesNotKnowActivate"),
-    "BlocksForTaskIds",
+    *("BlocksForTaskIds", "WaitsForTaskIdsWithoutInput"),
 )
 OF_EACH_SECTION = 2
 

@@ -37,6 +37,8 @@ BROKEN = {
     "DiesOnItsTenthTuple": ("bolt", 5),
     "ReadsPartOfALongLine": ("bolt", 6),
     "KnowsAsciiAlone": ("bolt", 7),
+    "ItsThreadKnowsAsciiAlone": ("bolt", 7),
+    "KnowsOneTaskOfItsSource": ("bolt", 5),
     "ReadsLatin1": ("bolt", 7),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
@@ -50,7 +52,7 @@ BROKEN = {
 AT_ONCE = (
     *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
-    *("NeverAcks", "SilentWhileInactive"),
+    *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource"),
 )
 BROKEN_NODE = {
     "DiesOnItsTuple": ("bolt", 1),

@@ -142,3 +142,20 @@ def _(t: Talk) -> None:
     id = t.steps(["emit", ["x"], {"stream": "other"}], ["emit", ["y"], {"stream": "other", "anchors": []}])
     t.finished(id)
     anchored(t, [[id], []])
+
+
+@section.must(
+    "an emit behind one with several anchors",
+    "Anchors do not stick: an emit that names none is anchored to its own input alone, in this tuple and in the next.",
+    steps="emit keep",
+    after=("bolt/ack/2", "bolt/anchors/3", "bolt/order/5"),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    t.steps(["keep", "a"])
+    second = t.steps(["emit", [1], {"anchors": ["a", "this"]}], ["emit", [2]])
+    third = t.steps(["emit", [3]])
+    t.finished(second)
+    t.finished(third)
+    came = [message.anchors for message in t.received.emits[1:]]
+    t.same(came, [[second], [third]], "the anchors are others")

@@ -93,3 +93,17 @@ section.watch(
     "Storm passes over what it does not know: a misspelt ack is a tuple that times out.",
     f"{MEASURED} (unknown_command)",
 )
+
+
+@section.must(
+    "emits of the same values",
+    "Two emits may have the same values: both are sent.",
+    steps="emit",
+    after=("bolt/emit/4",),
+)
+def _(t: Talk) -> None:
+    [out] = t.perform([["emit", ["x"]], ["emit", ["x"]], ["emit", ["x"], {"stream": "other"}]])
+    came = [[message.stream, message.values] for message in out.emits]
+    t.same(
+        came, [["default", ["x"]], ["default", ["x"]], ["other", ["x"]]], "emits are missing, or there are more of them"
+    )

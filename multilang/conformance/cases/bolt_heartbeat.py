@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.cases.bolt_ordinary import sentence, works_on
+from multilang.conformance.cases.bolt_ordinary import LOST, blamed, loses_tuples, sentence, works_on
 from multilang.conformance.cases.bolt_tuple import OTHER_IDS
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.world import framed
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 section = Section("bolt/heartbeat", "Heartbeats", f"{PAGE}, Handling Heartbeats: Bolt")
 _FULL = 60_000  # bytes in the pipe, or nearly as many as it holds
+_BY_ITSELF = "a long message comes out broken by itself, which is judged elsewhere"
 _STUCK = 1.3  # seconds in which the program waits for its reader; more than the second of a usual timer
 
 
@@ -90,7 +91,7 @@ def _(t: Talk) -> None:
             t.wait_sync(number + 1)
         except CaseFailed as failure:
             if failure.timed_out and works_on(t):
-                raise
+                raise blamed(failure, LOST) if loses_tuples(t) else failure from None
             raise NotApplicable("it does not live through its tuples, which is judged elsewhere") from None
 
 
@@ -217,13 +218,20 @@ def _(t: Talk) -> None:
         t.beat()
     except Halted as halted:
         *_, last = t.outputs
-        if halted.finding.code.startswith("framing") and last.count(b'"command"') == 1:
-            raise NotApplicable("a long message comes out broken by itself, which is judged elsewhere") from None
+        if halted.finding.code.startswith("framing") and is_alone(last):
+            raise NotApplicable(_BY_ITSELF) from None
         raise
     except CaseFailed as failure:
         if failure.timed_out and t.child.unread and is_stuck:
+            if is_alone(t.child.unread):
+                raise NotApplicable(_BY_ITSELF) from None
             text = bytes(t.child.unread[-120:])
             raise CaseFailed("a message was torn: no line 'end' closes it", "whole messages", repr(text)) from None
         raise NotApplicable("it does not get through a long text, which is judged elsewhere") from None
     if not is_stuck:
         raise NotApplicable("it emits nothing long, even if its tuple is: its output does not fill a pipe")
+
+
+def is_alone(text: bytes | bytearray) -> bool:
+    """Return whether no second message is in the text of a message."""
+    return text.count(b'"command"') <= 1

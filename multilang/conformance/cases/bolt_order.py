@@ -64,7 +64,7 @@ def _(t: Talk) -> None:
     "both pipes full",
     "A parent that writes 2 MB while it reads as much is not locked out.",
     steps="emit",
-    after=("bolt/heartbeat/14", "bolt/order/5"),
+    after=("bolt/heartbeat/14", "bolt/order/5", "common/sizes/1"),
 )
 def _(t: Talk) -> None:
     t.handshake()

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from multilang.conformance.case import PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
-from multilang.conformance.world import SENTENCE
+from multilang.conformance.world import SENTENCE, SOURCE_TASKS
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
 LIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
+LOST = "bolt/ordinary/8"
 BEAT = "bolt/heartbeat/7"
 TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
@@ -80,6 +81,20 @@ def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
     return asked
 
 
+def lives_on(t: Talk, values: Sequence[Any]) -> None:
+    """Give the bolt a tuple between two usual ones.
+
+    A bolt that finishes the usual one at once finishes them all: its heartbeats may be answered by a thread that lives on
+    when the one that works on tuples has ended. One that keeps its tuples may go on keeping them.
+    """
+    turn(t, t.world.tuples[0])
+    finishes = bool(t.monitor.finished) and not t.monitor.pending
+    turn(t, values)
+    turn(t, t.world.tuples[0])
+    if finishes:
+        t.wait(lambda: not t.monitor.pending or None, "the ack or fail of that tuple and of the next one")
+
+
 def works_on(t: Talk) -> bool:
     """Return whether a bolt that answered no heartbeat works on another tuple: then it lacks the sync alone."""
     before = worked(t)
@@ -91,6 +106,28 @@ def works_on(t: Talk) -> bool:
     return worked(t) > before
 
 
+def loses_tuples(t: Talk) -> bool:
+    """Return whether a bolt that works on loses the tuples, too, that come while it waits for task ids."""
+    try:
+        t.holds_ids = True
+        first = t.tuple(t.world.tuples[0])
+        patient(t, lambda: t.owed or None)
+        if not t.owed:
+            return False
+        second = t.tuple(t.world.tuples[0])
+        patient(t, lambda: not t.child.unsent or None)
+        t.holds_ids = False
+        t.answer()
+        third = t.tuple(t.world.tuples[0])
+        patient(t, lambda: t.monitor.finished.get(third))
+    except CaseFailed:
+        return False
+    finally:
+        t.holds_ids = False
+    finished = t.monitor.finished
+    return first in finished and third in finished and second not in finished
+
+
 def worked(t: Talk) -> int:
     """Return the number of messages that are no signs of life."""
     return len(t.received) - t.syncs
@@ -100,7 +137,7 @@ def silent(t: Talk, failure: CaseFailed, asked: bool) -> Exception:
     """Return what a bolt has failed by that fell silent on a tuple: it may wait for task ids that never come."""
     last = t.received[-1] if t.received else None
     if failure.timed_out and not t.monitor.pending and works_on(t):
-        return blamed(failure, BEAT)
+        return blamed(failure, LOST if loses_tuples(t) else BEAT)
     if asked:
         return blamed(failure, IDS)
     if not failure.timed_out or last is None:
@@ -121,6 +158,14 @@ def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
             if isinstance(value, str) and " " in value.strip() and value.lstrip()[:1].isalpha():
                 return [*values[:place], change(value), *values[place + 1 :]]
     raise NotApplicable("no tuple that it is given holds a text of several words: --tuple gives another")
+
+
+def various(t: Talk, number: int) -> list[Any]:
+    """Return a tuple of the program's, whose text is another for each number, if it has one of several words."""
+    try:
+        return sentence(t, lambda text: f"{text} {number}")
+    except NotApplicable:
+        return list(t.world.tuples[number % len(t.world.tuples)])
 
 
 @section.must(
@@ -194,7 +239,7 @@ def _(t: Talk) -> None:
     before = t.syncs
     with t.at_once():
         for number in range(60):
-            t.tuple(t.world.tuples[number % len(t.world.tuples)])
+            t.tuple(various(t, number), task=SOURCE_TASKS[number % 2])
             if number % 20 == 10:
                 t.heartbeat()
     try:
@@ -214,7 +259,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: f"{text} {'x' * _LARGE}")
     t.handshake()
-    turn(t, values)
+    lives_on(t, values)
 
 
 @section.must(
@@ -225,7 +270,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: text + _OTHER)
     t.handshake()
-    turn(t, values)
+    lives_on(t, values)
     for message in t.received.emits:
         text = str(message.values)
         t.check(

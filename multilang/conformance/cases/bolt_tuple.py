@@ -173,3 +173,16 @@ def _(t: Talk) -> None:
         t.finished(id)
     came = [[message.anchors, message.values] for message in t.received.emits]
     t.same(came, [[[id], ["the same"]] for id in ids], "not each of three equal tuples was worked on")
+
+
+@section.must(
+    "an id of few digits",
+    "An id is a string, however small the number in it: it goes back as a string, in anchors and acks.",
+    steps="emit",
+    source=f"{PAGE}, Bolts: the id is a string",
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    for id in ("123123", "-234234234", "5", "-1", "0"):
+        t.steps(["emit", ["x"]], id=id)
+        t.finished(id)

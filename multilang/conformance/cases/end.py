@@ -183,3 +183,25 @@ def _(t: Talk) -> None:
     t.child.close_input()
     ends(t, "it was sent SIGTERM and its input was closed, and the program lives on")
     all_ended(t)
+
+
+@section.must(
+    "it ends with its input while it waits for task ids",
+    "The input may end when task ids are due: they will not come any more.",
+    steps="emit ids",
+    after=("common/end/1",),
+)
+def _(t: Talk) -> None:
+    t.holds_ids = True
+    asks = ["emit", ["x"], {"ids": True}]
+    if t.kind == "spout":
+        t.handshake(storm_text([[asks]]))
+        t.command("activate")
+        t.begin("next")
+    else:
+        t.handshake()
+        t.steps(asks)
+    t.wait(lambda: t.owed or None, "the emit")
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed while it waited for task ids, and the program lives on")

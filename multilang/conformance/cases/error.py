@@ -22,7 +22,12 @@ def _(t: Talk) -> None:
     t.same(texts, ["a reported error"], "one error with the text is due")
 
 
-@section.must("a traceback", "An error of many lines is one message.", steps="error", after=("common/unicode/1",))
+@section.must(
+    "a traceback",
+    "An error of many lines is one message.",
+    steps="error",
+    after=("common/unicode/1", "common/unicode/2"),
+)
 def _(t: Talk) -> None:
     text = 'Traceback (most recent call last):\n  File "x.é", line 1\nend\nValueError: 漢 🐍\n'
     [out] = t.perform([["error", text]])

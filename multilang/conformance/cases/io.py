@@ -202,7 +202,7 @@ def _(t: Talk) -> None:
     "a parent that reads late",
     "1 MB of output waits in a full pipe until the parent reads, and nothing is lost.",
     steps="emit",
-    after=("bolt/heartbeat/14",),
+    after=("bolt/heartbeat/14", "common/sizes/1"),
 )
 def _(t: Talk) -> None:
     count, size = 100, 10_000

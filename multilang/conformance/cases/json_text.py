@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import PAGE, Section
@@ -120,7 +121,7 @@ def _(t: Talk) -> None:
     "true, false and null", "They are values of their own: not 1, 0, an empty text, nor left out.", steps="emit"
 )
 def _(t: Talk) -> None:
-    t.same(t.echo("[true,false,null]"), [True, False, None], "the values came out changed")
+    t.unchanged([True, False, None], "the values came out changed")
 
 
 @section.must("null as a tuple's value", "A value may be null and stays one.", steps="emit")
@@ -222,8 +223,7 @@ def _(t: Talk) -> None:
         "%d",
         "\\u0041",
     ]
-    texts = [*dates, *numbers, *words]
-    t.same(t.echo(storm_text(texts)), texts, "texts came out changed")
+    t.unchanged([*dates, *numbers, *words], "texts came out changed")
 
 
 @section.must(
@@ -234,4 +234,14 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     texts = ["  two  blanks  ", " ", "\ttab\t\t", "a\r\nb\rc\n\nd\r\n", "\n", "", "x "]
-    t.same(t.echo(storm_text(texts)), texts, "texts came out changed")
+    t.unchanged(texts, "texts came out changed")
+
+
+@section.must(
+    "empty lines inside of a message",
+    "Only the line end ends a message: empty lines between its tokens, any number of them, are white space of JSON.",
+    after=("common/json/1", "common/json/2"),
+)
+def _(t: Talk) -> None:
+    gaps = iter(("\n\n", "\n\n\n\n\n", "\n \n\t\n", "\n\n\n"))
+    ping(t, re.sub("[,:]", lambda sign: sign[0] + next(gaps, "\n\n"), ping_text(t)))

@@ -35,7 +35,12 @@ def _(t: Talk) -> None:
     logged(out, text)
 
 
-@section.must("letters of all kinds", "A log's text is UTF-8 as all else.", steps="log", after=("common/unicode/1",))
+@section.must(
+    "letters of all kinds",
+    "A log's text is UTF-8 as all else.",
+    steps="log",
+    after=("common/unicode/1", "common/unicode/2"),
+)
 def _(t: Talk) -> None:
     [out] = t.perform([["log", 'naïve 漢字 🐍 "q" \\']])
     logged(out, 'naïve 漢字 🐍 "q" \\')
@@ -73,9 +78,10 @@ section.watch("SHOULD", "log.empty", "a log has a msg", "Without one Storm logs 
     "the five levels", "Storm's levels are 0 trace, 1 debug, 2 info, 3 warn, 4 error, sent as a number.", steps="log"
 )
 def _(t: Talk) -> None:
-    [out] = t.perform([["log", f"level {level}", level] for level in range(5)])
-    levels = [out[logged(out, f"level {level}")].value.get("level", 2) for level in range(5)]
-    t.same(levels, [0, 1, 2, 3, 4], "levels are others")
+    [out] = t.perform([*(["log", f"level {level}", level] for level in range(5)), ["log", "no level"]])
+    texts = [*(f"level {level}" for level in range(5)), "no level"]
+    levels = [out[logged(out, text)].value.get("level", 2) for text in texts]
+    t.same(levels, [0, 1, 2, 3, 4, 2], "levels are others")
 
 
 section.watch(

@@ -19,16 +19,14 @@ LISTS = ("common/json/12",)  # numbers are sent in a list
     "integers of 32 bits", "Integers that every language has come out as they went in.", steps="emit", after=LISTS
 )
 def _(t: Talk) -> None:
-    numbers = [0, 1, -1, 255, 65536, 2147483647, -2147483648]
-    t.same(t.echo(str(numbers)), numbers, CHANGED)
+    t.unchanged([0, 1, -1, 255, 65536, 2147483647, -2147483648], CHANGED)
 
 
 @section.must(
     "integers of 53 bits", "Integers that a double holds exactly come out exactly.", steps="emit", after=LISTS
 )
 def _(t: Talk) -> None:
-    numbers = [2147483648, -2147483649, 4294967296, 9007199254740991, -9007199254740991]
-    t.same(t.echo(str(numbers)), numbers, CHANGED)
+    t.unchanged([2147483648, -2147483649, 4294967296, 9007199254740991, -9007199254740991], CHANGED)
 
 
 @section.must(
@@ -36,17 +34,14 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     texts = ["0.1", "-1.5", "3.14159265358979", "-0.000123456789012345", "1e300", "2.5e-300"]
-    emits = (f'["emit",[{text}]]' for text in [f"[{','.join(texts)}]", *texts])
-    [out] = t.perform_text(f"[{','.join(emits)}]")
-    numbers = [float(text) for text in texts]
-    t.emitted(out, [[numbers], *([number] for number in numbers)], CHANGED)
+    t.unchanged([float(text) for text in texts], CHANGED, texts)
 
 
 @section.must(
     "exponents", "A number may be written with an exponent, large or small e, signed or not.", steps="emit", after=LISTS
 )
 def _(t: Talk) -> None:
-    t.same(t.echo("[1e2,1E+2,1.5e-3,-2E-2]"), [100.0, 100.0, 0.0015, -0.02], CHANGED)
+    t.unchanged([100.0, 100.0, 0.0015, -0.02], CHANGED, ["1e2", "1E+2", "1.5e-3", "-2E-2"])
 
 
 @section.must(
@@ -56,7 +51,7 @@ def _(t: Talk) -> None:
     after=LISTS,
 )
 def _(t: Talk) -> None:
-    t.same(t.echo('[7,"7",1.5,"1.5","true"]'), [7, "7", 1.5, "1.5", "true"], "types came out changed")
+    t.unchanged([7, "7", 1.5, "1.5", "true"], "types came out changed")
 
 
 @section.should(

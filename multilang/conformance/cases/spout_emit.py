@@ -60,16 +60,16 @@ def _(t: Talk) -> None:
 
 @section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit", after=(ACK, FAIL))
 def _(t: Talk) -> None:
-    under_way(t, "1", ack=[["emit", ["again"], {"id": "2"}]])
+    under_way(t, "1", ack=[["emit", ["again"], {"id": "2"}], ["emit", ["more"]]])
     out = t.command("ack", "1")
-    t.emitted(out, [["again"]], "the emit did not come before the sync")
+    t.emitted(out, [["again"], ["more"]], "the emits did not come before the sync")
 
 
 @section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit", after=(ACK, FAIL))
 def _(t: Talk) -> None:
-    under_way(t, "1", fail=[["emit", ["again"], {"id": "1"}]])
+    under_way(t, "1", fail=[["emit", ["again"], {"id": "1"}], ["emit", ["more"]]])
     out = t.command("fail", "1")
-    t.emitted(out, [["again"]], "the emit did not come before the sync")
+    t.emitted(out, [["again"], ["more"]], "the emits did not come before the sync")
 
 
 section.watch(
@@ -137,3 +137,15 @@ def _(t: Talk) -> None:
     [out] = t.perform([["emit", ["x"], {"id": "m1", "stream": "other"}], ["emit", ["y"], {"id": "m2"}]])
     came = [[message.stream, message.value.get("id")] for message in out.emits]
     t.same(came, [["other", "m1"], ["default", "m2"]], "streams or ids are others")
+
+
+@section.must(
+    "an unreliable emit behind a reliable one",
+    "An id is of one emit: one that has none behind it is unreliable, in this next and in the next one.",
+    steps="emit",
+    after=("spout/emit/1", "spout/emit/2"),
+)
+def _(t: Talk) -> None:
+    outs = t.perform([["emit", [1], {"id": "m1"}], ["emit", [2]]], [["emit", [3]]])
+    ids = [message.value.get("id") for out in outs for message in out.emits]
+    t.same(ids, ["m1", None, None], "an id of another emit")

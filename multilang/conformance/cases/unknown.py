@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.json_text import ping, ping_text
 from multilang.conformance.errors import CaseFailed
-from multilang.conformance.world import framed
+from multilang.conformance.world import SOURCE, SOURCE_TASK, framed, storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -17,9 +17,20 @@ section = Section(
 )
 
 
-@section.must("unknown keys of a message", "A key that is not known is passed over.")
+@section.must(
+    "unknown keys of a message",
+    "A key that is not known is passed over.",
+    after=("bolt/ordinary/1", "bolt/ordinary/3", "bolt/heartbeat/7"),
+)
 def _(t: Talk) -> None:
-    ping(t, ping_text(t)[:-1] + ',"future":[{"command":"ack"}],"":null}')
+    more = ',"future":[{"command":"ack"}],"":null}'
+    ping(t, ping_text(t)[:-1] + more)
+    if t.kind == "bolt":
+        id = t.new_id()
+        told = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK, "tuple": t.world.tuples[0]}
+        t.will_finish(id)
+        t.say(framed(storm_text(told)[:-1] + more))
+        t.settle()
 
 
 section.watch(

@@ -351,3 +351,31 @@ class TheNewestFirst(Bolt):
             *whole, self.held = self.held.split(b"\nend\n")
             self.came += map(json.loads, whole)
         return self.came.pop()
+
+
+@mutant("bolt", "bolt/tuple/13")
+class SmallIdsAreNumbers(Bolt):
+    def process(self, tup):
+        if len(tup["id"]) < 10:
+            tup["id"] = int(tup["id"])
+        super().process(tup)
+
+
+@mutant("bolt", "bolt/anchors/14")
+class AnchorsStick(Bolt):
+    last = ("this",)
+
+    def do_emit(self, values, options=None):
+        names = (options or {}).get("anchors", self.last)
+        self.last = names if len(names) > 1 else self.last
+        super().do_emit(values, {**(options or {}), "anchors": names})
+
+
+@mutant("bolt", "bolt/emit/12")
+class SendsEqualEmitsOnce(Bolt):
+    before = None
+
+    def emit(self, values, options, message):
+        if (self.this["id"], values, options) != self.before:
+            self.before = (self.this["id"], values, options)
+            super().emit(values, options, message)

@@ -97,6 +97,24 @@ class LivesOnWithoutInput(Bolt):
             time.sleep(3600)
 
 
+@mutant("bolt", "common/end/10")
+class WaitsForTaskIdsWithoutInput(Bolt):
+    def wait_for_ids(self, wanted):
+        try:
+            return super().wait_for_ids(wanted)
+        except SystemExit:
+            time.sleep(3600)
+
+
+@mutant("spout", "common/log/8")
+class LevelsStick(Spout):
+    last = 2
+
+    def do_log(self, text, level=None):
+        self.last = self.last if level is None else level
+        super().do_log(text, self.last)
+
+
 @mutant("spout", "common/end/4")
 class IgnoresSigterm(Spout):
     def run(self):

@@ -148,3 +148,12 @@ class EmitsToATaskThatIsNotThere(Spout):
 class OtherStreamsAreUnreliable(Spout):
     def emit(self, values, options, message):
         super().emit(values, options, {} if "stream" in options else message)
+
+
+@mutant("spout", "spout/emit/18")
+class IdsStick(Spout):
+    last = None
+
+    def emit(self, values, options, message):
+        self.last = options.get("id", self.last)
+        super().emit(values, options, message if self.last is None else {"id": self.last})

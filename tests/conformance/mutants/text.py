@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from .registry import Bolt, mutant
+from .registry import Bolt, Spout, mutant
 
 
 @mutant("bolt", "common/json/1")
@@ -35,6 +35,32 @@ class WritesTextUnescaped(Bolt):
     def write(self, data):
         body = data[: -len(b"\nend\n")].replace(b"\\n", b"\n")
         super().write(body + b"\nend\n")
+
+
+@mutant("bolt", "common/json/21")
+class EmptyLineEndsAMessage(Bolt):
+    def read_message(self):
+        lines = []
+        while True:
+            line = sys.stdin.buffer.readline() or sys.exit(0)
+            if line == b"end\n" or (line == b"\n" and lines):
+                if lines:
+                    return json.loads(b"".join(lines))
+            else:
+                lines.append(line)
+
+
+@mutant("bolt", "common/json/20")
+class TrimsTexts(Bolt):
+    def emit(self, values, options, message):
+        super().emit([value.strip() if isinstance(value, str) else value for value in values], options, message)
+
+
+@mutant("spout", "common/json/17")
+class TrimsKeys(Spout):
+    def read_message(self):
+        text = json.dumps(super().read_message())
+        return json.loads(text, object_pairs_hook=lambda pairs: {key.strip(): value for key, value in pairs})
 
 
 @mutant("bolt", "common/json/10")

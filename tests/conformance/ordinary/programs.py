@@ -266,6 +266,19 @@ class KnowsAsciiAlone(SplitBolt):
         super().process(tup)
 
 
+class ItsThreadKnowsAsciiAlone(ThreadedBolt):
+    def ack(self, tup):
+        str(tup["tuple"][0]).encode("ascii")
+        super().ack(tup)
+
+
+class KnowsOneTaskOfItsSource(SplitBolt):
+    def process(self, tup):
+        if tup["task"] != 2:
+            raise LookupError(tup["task"])
+        super().process(tup)
+
+
 class ReadsLatin1(SplitBolt):
     def decode(self, data):
         return json.loads(data.decode("latin-1"))
