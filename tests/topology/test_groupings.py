@@ -193,7 +193,7 @@ class TestCustom:
     def test_an_answer_that_is_no_list_of_target_tasks_is_refused(self, answer):
         choose = choose_with(Grouping("custom", custom=Astray()), [1, 2])
         with pytest.raises(
-            GroupingError, match=r"Astray.choose_tasks returned .* return a list out of target_tasks, \[1, 2\]"
+            GroupingError, match=r"Astray.choose_tasks chose .* choose some of \[1, 2\] in a list or tuple"
         ):
             choose([answer])
 

@@ -6,6 +6,7 @@ import json
 import pickle
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 import yaml
@@ -16,8 +17,8 @@ from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.shipping import Shipment, ShippingError, WheelTarget, flux_yaml, java_class
 from multilang.shipping.contents import Contents
 from multilang.shipping.thrift_topology import storm_topology
-from multilang.topology import Grouping, TopologyError
-from multilang.topology.groupings import KINDS, kind_of
+from multilang.topology import Grouping, GroupingError, TopologyError
+from multilang.topology.groupings import KINDS, chooser, kind_of
 from tests.topology.by_length import ByLength, NotInStorm
 
 ROOT = Path(__file__).parents[2]
@@ -80,15 +81,31 @@ def test_it_is_shown():
 def test_it_is_shipped():
     shipped = shipment(topology)
     (stream,) = yaml.safe_load(flux_yaml(shipped))["streams"]
-    assert stream["grouping"] == {"type": "CUSTOM", "customClass": {"className": "org.acme.ByLength"}}
+    made = {"className": "org.acme.ByLength", "constructorArgs": ["word"]}
+    assert stream["grouping"] == {"type": "CUSTOM", "customClass": made}
     assert '.customGrouping("words", "default", new org.acme.ByLength("word"))' in java_class(shipped)
     (grouping,) = storm_topology(shipped).bolts["seen"].common.inputs.values()
     assert grouping.custom_object.full_class_name == "org.acme.ByLength"
+    assert [argument.string_arg for argument in grouping.custom_object.args_list] == ["word"]
+
+
+@pytest.mark.parametrize("chosen", [1, None, (), (1, 2), (99,), [1.5], "1", {1}])
+def test_what_it_chooses_is_compared_with_the_tasks(chosen):
+    class Astray(ByLength):
+        def choose_by(self, context, tasks):
+            return lambda values: chosen
+
+    choose = chooser(
+        Astray(fields=["word"]), ["word"], [1, 2], source_task=3, local_tasks=(), rng=Random(1), component="words"
+    )
+    wanted = f"Astray.choose_by chose {chosen!r} for a tuple of 'words' stream 'default': choose one of [1, 2] in a list or tuple"
+    with pytest.raises(GroupingError, match=re.escape(wanted)):
+        choose(["a"])
 
 
 def test_its_own_reasons_against_shipping_are_given():
     with pytest.raises(
-        ShippingError, match="bolt 'seen' subscribes to 'words' by not_in_storm, a custom grouping in Py"
+        ShippingError, match="subscribes to 'words' by not_in_storm, a custom grouping in Py.* as NotInStorm.java_class"
     ):
         flux_yaml(shipment(declared(NotInStorm(fields=["word"]))))
 

@@ -18,6 +18,7 @@ class AllGrouping(Grouping):
     type = "all"
     wire_type = "ALL"
     storm_method = "allGrouping"
+    is_trusted = True
     is_to_all = True
     is_to_one = False
 

@@ -45,6 +45,9 @@ class Grouping:
         type: The key in KINDS.
         wire_type: The type in the handshake's context and in Flux: the field of Thrift's ``Grouping``, in capitals.
         storm_method: The method of Storm's InputDeclarer that declares it; empty when Storm's workers don't know it.
+        java_class: The Java class, a ``CustomStreamGrouping``, that chooses the same tasks in Storm's workers, for a grouping
+            that Storm does not have. Its constructor takes the fields' names, a String each.
+        is_trusted: The tasks that it chooses are not compared with those that there are, which would take time for each tuple.
         is_direct: The emitter names the task of each tuple, on a direct stream.
         is_to_all: Every task gets each tuple.
         is_to_one: Exactly one task, which the grouping chooses, gets each tuple.
@@ -63,6 +66,8 @@ class Grouping:
     type: ClassVar[str]
     wire_type: ClassVar[str] = "CUSTOM_SERIALIZED"
     storm_method: ClassVar[str] = ""
+    java_class: ClassVar[str] = ""
+    is_trusted: ClassVar[bool] = False
     is_direct: ClassVar[bool] = False
     is_to_all: ClassVar[bool] = False
     is_to_one: ClassVar[bool] = True
@@ -83,7 +88,8 @@ class Grouping:
         """Return the function that chooses the task ids for each tuple's values.
 
         It is called once for each source task and subscription. Its result is called for each tuple, so it is a
-        closure that has everything at hand, and it returns tuples of task ids that were built in advance.
+        closure that has everything at hand. It returns a tuple or list of task ids, best one that was built in advance:
+        exactly one id if ``is_to_one``.
 
         Args:
             context: The emitting task and its stream.
@@ -111,7 +117,12 @@ class Grouping:
         Args:
             parts: The id of the component that ``flux_parts`` declares.
         """
-        return f"type: {self.wire_type}"
+        if not self.java_class:
+            return f"type: {self.wire_type}"
+        import json
+
+        arguments = f"constructorArgs: {json.dumps(self.fields)}"
+        return f"type: CUSTOM, customClass: {{className: {json.dumps(self.java_class)}, {arguments}}}"
 
     def flux_parts(self, id: str) -> list[str]:
         """Return the lines of the Flux component that ``to_flux`` refers to, if there is one.
@@ -127,7 +138,10 @@ class Grouping:
         Args:
             types: The module of Nimbus's Thrift types.
         """
-        return types.Grouping(**{self.wire_type.lower(): types.NullStruct()})
+        if not self.java_class:
+            return types.Grouping(**{self.wire_type.lower(): types.NullStruct()})
+        arguments = [types.JavaObjectArg(string_arg=field) for field in self.fields]
+        return types.Grouping(custom_object=types.JavaObject(full_class_name=self.java_class, args_list=arguments))
 
     def to_java(self, source: str) -> str:
         """Return the call on Storm's InputDeclarer, in Java.
@@ -135,16 +149,21 @@ class Grouping:
         Args:
             source: The component and the stream, as the call's first arguments.
         """
-        return f"{self.storm_method}({source})"
+        if not self.java_class:
+            return f"{self.storm_method}({source})"
+        import json
+
+        return f"customGrouping({source}, new {self.java_class}({', '.join(map(json.dumps, self.fields))}))"
 
     def refused_by_storm(self) -> str | None:
         """Return the reason why Storm's workers can't group so, to follow "bolt B subscribes to S"; None if they can."""
-        if self.storm_method:
+        if self.storm_method or self.java_class:
             return None
         what = self.type if self.custom is None else type(self.custom).__name__
+        other = "" if self.custom is not None else f", or name its class in Java as {type(self).__name__}.java_class"
         return (
             f"by {what}, a custom grouping in Python: Storm's workers choose tasks in Java. Let the source choose: declare the "
-            "stream with Stream([...], direct=True), emit with direct_task=, and subscribe with direct_grouping"
+            f"stream with Stream([...], direct=True), emit with direct_task=, and subscribe with direct_grouping{other}"
         )
 
     def refused_by_thrift(self, source_fields: Sequence[str]) -> str | None:
@@ -243,7 +262,30 @@ def chooser(
     if not tasks:
         raise GroupingError(f"{grouping} grouping has no task to choose from")
     context = GroupingContext(component, stream, tuple(source_fields), source_task, frozenset(local_tasks), rng)
-    return grouping.choose_by(context, tasks)
+    choose = grouping.choose_by(context, tasks)
+    return choose if grouping.is_trusted else _compared(choose, grouping, context, tasks)
+
+
+def _compared(choose: Chooser, grouping: Grouping, context: GroupingContext, tasks: Tasks) -> Chooser:
+    """Return the function, and let it choose no other tasks than there are."""
+    known = frozenset(tasks)
+    is_to_one = grouping.is_to_one
+    who = (
+        f"{type(grouping).__name__}.choose_by"
+        if grouping.custom is None
+        else f"{type(grouping.custom).__name__}.choose_tasks"
+    )
+
+    def compared(values: Sequence[Any]) -> Sequence[int]:
+        chosen = choose(values)
+        if not isinstance(chosen, list | tuple) or not known.issuperset(chosen) or (is_to_one and len(chosen) != 1):
+            wanted = f"{'one' if is_to_one else 'some'} of {list(tasks)} in a list or tuple"
+            raise GroupingError(
+                f"{who} chose {chosen!r} for a tuple of {context.component!r} stream {context.stream!r}: choose {wanted}"
+            )
+        return chosen
+
+    return compared
 
 
 def always(tasks: Tasks) -> Chooser:

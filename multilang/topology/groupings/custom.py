@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 
 from multilang.topology.errors import GroupingError
 from multilang.topology.groupings.base import Grouping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from multilang.topology.groupings.base import Chooser, Tasks
@@ -29,20 +29,7 @@ class ByCustomGrouping(Grouping):
         if custom is None:
             raise GroupingError("a custom grouping needs an instance of CustomGrouping: Grouping('custom', custom=...)")
         custom.prepare(context, context.stream, tasks)
-        choose_tasks = custom.choose_tasks
-        source_task = context.source_task
-        known = frozenset(tasks)
-
-        def choose(values: Sequence[Any]) -> Sequence[int]:
-            chosen = choose_tasks(source_task, values)
-            if not isinstance(chosen, list | tuple) or not known.issuperset(chosen):
-                raise GroupingError(
-                    f"{type(custom).__name__}.choose_tasks returned {chosen!r} "
-                    f"for {context.component!r} stream {context.stream!r}: return a list out of target_tasks, {list(tasks)}"
-                )
-            return chosen
-
-        return choose
+        return partial(custom.choose_tasks, context.source_task)
 
     def to_dict(self) -> dict[str, Any]:
         kind = type(self.custom)

@@ -22,6 +22,7 @@ class DirectGrouping(Grouping):
     type = "direct"
     wire_type = "DIRECT"
     storm_method = "directGrouping"
+    is_trusted = True
     is_direct = True
     is_to_one = False
 

@@ -28,6 +28,7 @@ class FieldsGrouping(Grouping):
     type = "fields"
     wire_type = "FIELDS"
     storm_method = "fieldsGrouping"
+    is_trusted = True
     is_stable = True
     is_hashed = True
 

@@ -21,6 +21,7 @@ class GlobalGrouping(Grouping):
     wire_type = "FIELDS"
     storm_method = "globalGrouping"
     is_to_same = True
+    is_trusted = True
     is_stable = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:

@@ -19,6 +19,7 @@ class LocalOrShuffleGrouping(Grouping):
     type = "local_or_shuffle"
     wire_type = "LOCAL_OR_SHUFFLE"
     storm_method = "localOrShuffleGrouping"
+    is_trusted = True
     is_arbitrary = True
     is_near = True
 

@@ -35,6 +35,7 @@ class PartialKeyGrouping(Grouping):
 
     type = "partial_key"
     storm_method = "customGrouping"
+    is_trusted = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
         return always(tasks) if len(tasks) == 1 else _less_used(self.positions(context.fields), tasks)

@@ -22,6 +22,7 @@ class ShuffleGrouping(Grouping):
     type = "shuffle"
     wire_type = "SHUFFLE"
     storm_method = "shuffleGrouping"
+    is_trusted = True
     is_arbitrary = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
