@@ -260,7 +260,16 @@ class SavedTask(WindowTask):
         parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids]
         if pane.numbers:
             parts.append(list(pane.numbers.items()))
-        state.put((PANE, to_text(key), slot, begin), parts)
+        try:
+            state.put((PANE, to_text(key), slot, begin), parts)
+        except ValueError as error:
+            if self._keeps_tuples:
+                raise
+            name = type(self.aggregate).__name__
+            raise ValueError(
+                f"the aggregate {name} has an accumulator that no state can keep: {error}. Define {name}.save(accumulator), which turns "
+                "it into something that JSON has, and load(saved), which turns it back"
+            ) from None
         if begin not in pane.chunks:
             pane.chunks.append(begin)
 

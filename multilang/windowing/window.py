@@ -118,7 +118,7 @@ class Window:
         """The result of the aggregate.
 
         Raises:
-            TypeError: The bolt has no aggregate.
+            TypeError: The bolt has no aggregate, or its aggregate returns nothing.
         """
         aggregate, panes = self._aggregate, self._panes
         if aggregate is None:
@@ -128,6 +128,11 @@ class Window:
         accumulator = panes[0].accumulator
         for pane in panes[1:]:
             accumulator = aggregate.merge(accumulator, pane.accumulator)
+        if accumulator is None and aggregate.init() is not None:
+            name, method = type(aggregate).__name__, "merge" if len(panes) > 1 else "add"
+            raise TypeError(
+                f"{name}.{method} returned None: return the accumulator, also if it is the same object, changed"
+            )
         return aggregate.result(accumulator)
 
     def _check_kept(self, name: str) -> None:

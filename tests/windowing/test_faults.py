@@ -177,6 +177,44 @@ def test_a_tuple_that_fails_is_none_of_those_that_are_counted(window, fails):
     assert played(given, fails) == played([ts for n, ts in enumerate(given) if n != fails - 1])
 
 
+class Words(Aggregate):
+    def init(self):
+        return []
+
+    def add(self, accumulator, tup):
+        accumulator.append(tup["ts"])
+
+    def merge(self, first, second):
+        return first + second
+
+
+class Lost(Words):
+    def add(self, accumulator, tup):
+        return [*accumulator, tup["ts"]]
+
+    def merge(self, first, second):
+        first.extend(second)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "window", "says"),
+    [
+        (Words(), Tumbling(1), "Words.add returned None: return"),
+        (Lost(), Sliding(2, 1), "Lost.merge returned None: return"),
+    ],
+)
+def test_an_aggregate_that_forgets_to_return_is_named(aggregate, window, says):
+    class Results(WindowedBolt):
+        output_fields = ["times"]
+
+        def process_window(self, window):
+            self.emit([window.result])
+
+    bolt = type("Bolt", (Results,), {"window": window, "aggregate": aggregate})
+    with pytest.raises(TypeError, match=says):
+        run_bolt(bolt, [[1], [2], [3]], fields=["ts"])
+
+
 def test_ticks_are_in_no_window():
     run = fresh(times(window=Tumbling(2), timestamp_field=None, late_stream=None), "ts")
     run.process([1], tick(), tick(), [2])

@@ -151,6 +151,25 @@ def test_a_restart_does_not_change_what_is_merged_with_what(steps, length, slide
     assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
 
 
+class Seen(Aggregate):
+    """Has accumulators that JSON does not have."""
+
+    def init(self):
+        return set()
+
+    def add(self, accumulator, tup):
+        return accumulator | {tup["n"]}
+
+
+def test_an_accumulator_that_no_state_can_keep_is_told_with_its_aggregate():
+    run = started(declared(Tumbling(milliseconds(10)), aggregate=Seen()))
+    give(run, reference.Event(1, 0, "key", 5))
+    with pytest.raises(
+        ValueError, match=r"the aggregate Seen has .* Define Seen.save\(accumulator\), which .* load\(saved\)"
+    ):
+        run.bolt.pre_prepare(1)
+
+
 @given(arrivals(), KINDS, st.integers(0, 15), st.data())
 def test_a_rollback_goes_back_to_the_checkpoint(steps, window, lag, data):
     kind = declared(window, lag=milliseconds(lag))
