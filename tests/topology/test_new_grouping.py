@@ -105,7 +105,8 @@ def test_what_it_chooses_is_compared_with_the_tasks(chosen):
 
 def test_its_own_reasons_against_shipping_are_given():
     with pytest.raises(
-        ShippingError, match=r"subscribes to 'words' by not_in_storm, a custom grouping in Py.* as NotInStorm.java_class"
+        ShippingError,
+        match=r"subscribes to 'words' by not_in_storm, a custom grouping in Py.* as NotInStorm.java_class",
     ):
         flux_yaml(shipment(declared(NotInStorm(fields=["word"]))))
 
