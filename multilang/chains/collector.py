@@ -33,8 +33,9 @@ if TYPE_CHECKING:
         done: list[tuple[Tree, bool]]
         emit: Emit
 
-        def call(self, call: Callable[[], object]) -> None: ...
-        def here(self, call: Callable[[], object]) -> None: ...
+        def call(self, member: Member, call: Callable[[], object]) -> None: ...
+        def call_back(self, call: Callable[[], object]) -> None: ...
+        def here(self, member: Member, call: Callable[[], object]) -> None: ...
         def hold(self, more: int) -> None: ...
         def log(self, member: Member, message: str, level: int) -> None: ...
         def report_error(self, member: Member, message: str) -> None: ...
@@ -100,7 +101,7 @@ class MemberCollector(BoltCollector):
             ChainTuple,
             (ChainTuples, OuterTuples),
         )
-        otherwise, stats = self._emit, member.stats
+        otherwise, stats, calls = self._emit, member.stats, member.calls
 
         def emit(
             values: Values,
@@ -120,6 +121,7 @@ class MemberCollector(BoltCollector):
                     and on_task_ids is None
                     and len(values) == route.width
                     and anchors
+                    and not calls
                     and get_ident() == main
                 ):
                     trees: Any = None
@@ -187,8 +189,9 @@ class MemberCollector(BoltCollector):
             running.wire.check_wait()
         if get_ident() != running.main:
             copy = normalize(values)
-            running.call(lambda: self._send(copy, name, trees, direct_task, False, on_task_ids))
+            running.call(self._member, lambda: self._send(copy, name, trees, direct_task, False, on_task_ids))
             return None
+        self._member.make_calls()
         return self._send(values, name, trees, direct_task, need_task_ids, on_task_ids)
 
     def _send(
@@ -206,7 +209,7 @@ class MemberCollector(BoltCollector):
         told = on_task_ids
         if on_task_ids is not None:
             callback = on_task_ids
-            told = lambda others: running.call(lambda: callback([*route.tasks, *others]))  # noqa: E731
+            told = lambda others: running.call_back(lambda: callback([*route.tasks, *others]))  # noqa: E731
         others: list[int] | None = None
         if direct_task is None:
             for target in route.targets:
@@ -281,9 +284,17 @@ class MemberCollector(BoltCollector):
     def _fast_ack(self) -> Settle:
         main, member, settle = self._running.main, self._member, self._settle
         done, kinds, stats = self._running.done, (ChainTuple, OuterTuple), self._member.stats
+        calls = member.calls
 
         def ack(tup: Any) -> None:
-            if type(tup) in kinds and tup.unfinished and tup.owner is member and get_ident() == main and tup.trees:
+            if (
+                type(tup) in kinds
+                and tup.unfinished
+                and tup.owner is member
+                and not calls
+                and get_ident() == main
+                and tup.trees
+            ):
                 tup.unfinished = False
                 stats.acked += 1
                 for tree in tup.trees:
@@ -299,7 +310,7 @@ class MemberCollector(BoltCollector):
 
     def _settle(self, given: Tuple | str, ok: bool) -> None:
         trees = self._finish(given, "ack" if ok else "fail").trees
-        self._running.here(lambda: self.settled(trees, 1, ok))
+        self._running.here(self._member, lambda: self.settled(trees, 1, ok))
 
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         member = self._member
@@ -311,7 +322,7 @@ class MemberCollector(BoltCollector):
             for tup in tups.made.values():
                 member.forget(tup)
         if left:
-            self._running.here(lambda: self.settled(trees, left, ok))
+            self._running.here(member, lambda: self.settled(trees, left, ok))
 
     def _finish(self, given: Tuple | str, what: str) -> ChainTuple:
         """Return the unfinished input, which is finished now as far as the component sees."""
@@ -366,7 +377,7 @@ class MemberCollector(BoltCollector):
             for tup in finished:
                 self.settled(tup.trees, 1, ok)
 
-        self._running.here(settle)
+        self._running.here(self._member, settle)
 
     # ---- the rest, under the member's own name ----
 

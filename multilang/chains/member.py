@@ -56,6 +56,7 @@ class Member:
         execute_many: Runs many tuples through it; None: it takes them one by one.
         runs: The tuples that it will get together.
         most: The largest number of these in one call.
+        calls: What its own threads emitted, acked and failed.
         countdown: Counts down to the next tuple whose time is measured.
         every: The number that ``countdown`` was set to.
     """
@@ -73,6 +74,7 @@ class Member:
         self.execute_many: Callable[[Tuples], None] | None = None
         self.runs: deque[ChainTuples] = deque()
         self.most = 1
+        self.calls: deque[Callable[[], object]] = deque()
         self.countdown = self.every = 1
         self.collector: Any = None
         self._names = 0
@@ -85,6 +87,11 @@ class Member:
         if tup.unfinished:
             self.named[id] = tup
         return id
+
+    def make_calls(self) -> None:
+        """Make the calls of its threads, in the main thread."""
+        while self.calls:
+            self.calls.popleft()()
 
     def put(self, origin: Any, trees: tuple[Tree, ...], values: list[Any]) -> None:
         """Add a tuple to those that it will get together."""

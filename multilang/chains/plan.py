@@ -124,7 +124,7 @@ class _Planning:
         if captured:
             return f"a stream of {id!r} is captured"
         for target, input_ in self._topology.subscribers(id):
-            if program_of(target.component) is not None:
+            if not isinstance(target.component, Component) or program_of(target.component) is not None:
                 return f"{target.id!r}, a program of its own, reads {id!r} and would see the chain"
             if input_.grouping.custom is not None:
                 return f"the grouping from {id!r} to {target.id!r} is an object of the topology's own, and would see the chain"

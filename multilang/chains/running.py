@@ -67,7 +67,8 @@ class Running(Blocks):
         self._many: list[Member] = []  # those that take many tuples together
         self._ticking = [member for member in self.members if member.has_ticks]
         self.local = local
-        self._calls: deque[Callable[[], object]] = deque()
+        self._called = False
+        self._callbacks: deque[Callable[[], object]] = deque()
         self._held = self._held_told = 0
         self._busy = False
         self._broken = False
@@ -128,7 +129,7 @@ class Running(Blocks):
 
     def receive(self, outer: Tuple) -> None:
         """Run a tuple from outside through the chain."""
-        if self.out or self._calls or self._many:
+        if self.out or self._called or self._many:
             self.drain()
         if outer.task < 0 and outer.is_tick:
             self._tick(outer)
@@ -234,18 +235,30 @@ class Running(Blocks):
 
     # ---- what comes from elsewhere ----
 
-    def call(self, call: Callable[[], object]) -> None:
-        """Have the main thread make a call between two tuples."""
-        self._calls.append(call)
+    def call(self, member: Member, call: Callable[[], object]) -> None:
+        """Have the main thread make a call of a member's thread, between two tuples or before the member itself emits or acks.
+
+        So what a thread emitted before the main thread emitted or acked something comes before that. While another member
+        works, what this one emitted earlier may not have been run yet.
+        """
+        member.calls.append(call)
+        self._called = True
+        self._wake()
+
+    def call_back(self, call: Callable[[], object]) -> None:
+        """Have the main thread make a call into a component between two tuples."""
+        self._callbacks.append(call)
+        self._called = True
         if get_ident() != self.main:
             self._wake()
 
-    def here(self, call: Callable[[], object]) -> None:
-        """Make a call now, or have the main thread make it."""
+    def here(self, member: Member, call: Callable[[], object]) -> None:
+        """Make a member's call now, or have the main thread make it."""
         if get_ident() == self.main:
+            member.make_calls()
             call()
         else:
-            self.call(call)
+            self.call(member, call)
 
     def _wake(self) -> None:
         try:
@@ -257,12 +270,15 @@ class Running(Blocks):
         """Run what waits: tuples that timers and threads emitted, and calls that they left."""
         if self._busy or self._broken:
             return
-        out, calls = self.out, self._calls
-        while out or calls or any(member.runs for member in self._many):
-            if calls and not out:
+        out, callbacks = self.out, self._callbacks
+        while out or self._called or callbacks or any(member.runs for member in self._many):
+            self._called = False
+            for member in self.members:
+                member.make_calls()
+            if callbacks and not out:
                 self._busy = True
                 try:
-                    calls.popleft()()
+                    callbacks.popleft()()
                 except BaseException:
                     self._broken = True
                     raise

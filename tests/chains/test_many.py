@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from functools import partial
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -29,8 +31,10 @@ def unhurried() -> Iterator[None]:
 
 
 # What is done with a tuple, and then with what comes of it, as long as there are letters: it goes on once (p) or twice (t),
-# unanchored (u), or acked only later (k); or it fails (f).
-VALUES = st.text("ppppttukkf", min_size=1, max_size=5)
+# unanchored (u), by another thread that has done so before the ack (h), or acked only later (k, or x: three times, the last of them
+# by another thread); or it fails (f).
+EMITS = {"": 0, "f": 0, "t": 2, "x": 3}
+VALUES = st.text("ppphttukxf", min_size=1, max_size=5)
 KINDS = ["single", "basic", "each", "together", "all"]
 
 
@@ -52,18 +56,24 @@ class _Member:
         self.taken.append((source, number, tup.stream))
         letter, rest = letters[:1], letters[1:]
         made = []
-        for _ in range({"": 0, "f": 0, "t": 2}.get(letter, 1)):
+        for _ in range(EMITS.get(letter, 1)):
             self.number += 1
             made.append([[self.at, self.number, rest, None if letter == "u" else root]])
         return letter, made
 
     def one(self: Any, tup: Tuple) -> None:
         letter, made = self.take(tup)
-        for values in made:
-            self.emit(values, anchors=[] if letter == "u" else [tup])
+        for index, values in enumerate(made):
+            emit = partial(self.emit, values, anchors=[] if letter == "u" else [tup])
+            if letter == "h" or (letter == "x" and index == 2):
+                thread = Thread(target=emit)
+                thread.start()
+                thread.join()
+            else:
+                emit()
         if letter == "f":
             self.fail(tup)
-        elif letter == "k":
+        elif letter in ("k", "x"):
             self.kept.append(tup)
         else:
             self.ack(tup)
@@ -111,7 +121,7 @@ class Together(_Member, Bolt):
                 self.emit(values, anchors=[] if letter == "u" else tups)
             if letter == "f":
                 self.fail(tup.id)
-            elif letter == "k":
+            elif letter in ("k", "x"):
                 self.kept.append(tup)
         if not any(tup.unfinished and tup not in self.kept for tup in tups):
             return
@@ -160,7 +170,7 @@ def model(
     letter, rest = letters[:1], letters[1:]
     fails, bound, loose = letter == "f" and tied, 0, 0
     tied = tied and letter != "u"
-    for _ in range({"": 0, "f": 0, "t": 2}.get(letter, 1)):
+    for _ in range(EMITS.get(letter, 1)):
         bound, loose = bound + tied, loose + (not tied)
         for target, sources in enumerate(chain):
             if at in sources:

@@ -13,6 +13,7 @@ from multilang.chains.plan import chains
 from multilang.chains.transform import by_chains
 from multilang.state import StatefulBasicBolt
 from multilang.topology import Topology, TopologyError
+from multilang.topology.java import JavaBolt
 from multilang.windowing import Tumbling, WindowedBolt
 
 TICKS = "topology.tick.tuple.freq.secs"
@@ -91,6 +92,7 @@ REASONS = [
     (line(second_={"parallelism": 2}), "'first' has 1 task, and 'second' 2"),
     (line(first={"parallelism": 2}, second_={"tasks": 2}), "'first' has 2 executors, and 'second' 1"),
     (line(second=ShellBolt(["cat"])), "'second', a program of its own, reads 'first' and would see the chain"),
+    (line(second=JavaBolt("shop.Enrich")), "'second', a program of its own, reads 'first' and would see the chain"),
     (line(second=Counts), "needs what state, windows, batches or transactions put around it"),
     (line(second=Windowed), "'second' needs what state, windows, batches or transactions put around it"),
     (
