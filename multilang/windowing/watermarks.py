@@ -78,6 +78,8 @@ class Watermarks:
         key = (component, stream, 0 if component in self._merged else task)
         found = self._sources.get(key)
         if found is None:
+            if not self._sources:
+                self._began = now  # those that start later have as long as any to send something
             found = self._sources[key] = Source(now)
             if self._expected.get((component, stream), 0) > 0:
                 self._expected[component, stream] -= 1
@@ -151,6 +153,7 @@ class Watermarks:
             tasks: The component of each task that there is now; what others sent is forgotten.
         """
         self.current = saved["watermark"]
+        began = self._began
         for component, stream, task, greatest, *since in saved["sources"]:
             if component in self._merged or task in tasks:
                 source = self.source(component, stream, task, now)
@@ -160,3 +163,4 @@ class Watermarks:
                     self._elsewhere[component, stream, task] = source.greatest
                 if since and self._in_batches:  # elsewhere nobody was silent while this task was down
                     source.since = since[0]
+        self._began = began if self._in_batches else now

@@ -6,7 +6,7 @@ import pytest
 
 from multilang import FailedException, Spout, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.testing import FeederSpout, make_tuple, run_bolt, tick
+from multilang.testing import BoltRun, FeederSpout, make_tuple, run_bolt, tick
 from multilang.windowing import Aggregate, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
 from tests.windowing.harness import fresh
 
@@ -108,6 +108,20 @@ def test_a9_6_an_idle_source_does_not_stop_time():
     assert waits.values[0] == [10, [5, 6]]
     waits.process(make_tuple([7], ["ts"], "b"))  # it is back, behind the others
     assert [each["late_tuple"]["values"] for each in waits.emitted_on("late")] == [[7]]
+
+
+def test_a_source_that_starts_later_is_not_idle_before_the_others_have_sent_something():
+    sources = [make_tuple([0], ["ts"], name) for name in "ab"]
+    run = BoltRun(times(idle_after=seconds(5)), sources, None, "bolt", 1, 0)
+    run.advance(20)  # all of them start
+    for late in range(4):
+        run.process(make_tuple([20 + late], ["ts"], "a"))
+        run.advance(1)
+    run.process(make_tuple([5], ["ts"], "b"))
+    assert [each for each in run.emitted if each.stream == "late"] == []
+    run.process(make_tuple([30], ["ts"], "b"))
+    run.advance(1)
+    assert run.values == [[10, [5]], [20, [20]]]
 
 
 def test_when_all_sources_are_idle_time_goes_on_by_the_clock():

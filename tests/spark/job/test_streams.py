@@ -6,8 +6,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from multilang.topology import load_topology
 from spark_bridge.job import run_topology
+from tests.streams import pipelines
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "stream_words.py"
 
@@ -53,3 +56,26 @@ def test_files_go_through_look_ups_into_files(spark, tmp_path) -> None:
         assert (result.acked, result.errors) == (60, [])
     lines = [line for file in (tmp_path / "out").glob("kept-*.jsonl") for line in file.read_text().splitlines()]
     assert Counter(json.loads(line)["word"] for line in lines) == {f"W{n}": 12 for n in range(5)}
+
+
+@pytest.mark.parametrize(("operation", "window"), [("full_join", "sliding"), ("count", "session")])
+def test_windows_and_joins_give_what_plain_python_gives(spark, operation, window) -> None:
+    keys = ["ant", "bee", "cow"]
+    left = [[keys[n % 2], n * 7 % 41] for n in range(20)]
+    right = [[keys[n % 3], n * 11 % 37] for n in range(15)]
+    shape = {"sources": [(left, 2), (right, 1)], "tasks": 2, "window": window, "operation": operation}
+    shape = pipelines.numbered(shape)
+    with run_topology(pipelines.windowed(shape), {}, spark, outputs=["end"]) as result:
+        assert result.errors == []
+        values = [{"value": row[0]} for row in result.rdd("end").collect()]
+    assert pipelines.windows_seen(Captured(values)) == pipelines.windows_worked_out(shape)
+
+
+class Captured:
+    """Rows in the form in which the embedded cluster gives them."""
+
+    def __init__(self, values) -> None:
+        self.values = values
+
+    def captured(self, _):
+        return self.values
