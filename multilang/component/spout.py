@@ -29,6 +29,12 @@ class Spout(Component):
     questions: ClassVar[frozenset[str]] = frozenset()
     """Streams whose tuples ask a question that a bolt answers by ack or fail; neither counts as a failure."""
 
+    must_come_to: ClassVar[str | None] = None
+    """What each life must come to, in the words of a message, or else it is given up after some; None: to an emit."""
+
+    came_to_it = False
+    """Whether this life came to ``must_come_to``."""
+
     if TYPE_CHECKING:
 
         def initialize(self, conf: dict[str, Any], context: Context) -> None: ...

@@ -220,10 +220,11 @@ class ActorTopology(LocalTopology):
             raise LocalClusterError(f"{actor.plan} died: {message}") from error
         now = self.clock.now()
         if isinstance(actor, SpoutActor):
-            actor.deaths = 1 if now - actor.started_at > LONG_ENOUGH_SECS else actor.deaths + 1
+            worked = actor.spout.came_to_it or now - actor.started_at > LONG_ENOUGH_SECS
+            actor.deaths = 1 if worked else actor.deaths + 1
             if actor.deaths >= START_ATTEMPTS:
                 raise TaskStartError(
-                    f"{actor.plan} died {actor.deaths} times without emitting a tuple: {message}"
+                    f"{actor.plan} died {actor.deaths} times without {actor.spout.must_come_to or 'emitting a tuple'}: {message}"
                 ) from error
         self.restart(actor)
         if isinstance(actor, SpoutActor):

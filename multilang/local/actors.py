@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from multilang.component.wrapper import innermost
 from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.rotating import RotatingMap
 from multilang.runtime.task import IDLE_ROUNDS
@@ -189,6 +190,18 @@ class SpoutActor:
     def busy(self) -> float | None:
         """The seconds in which it was busy, as far as its sample tells; None: nothing was measured."""
         return None if self.last_secs is None else self.busy_secs + self.last_secs * (self.every - self.countdown)
+
+    @property
+    def spout(self) -> Any:
+        """The component's spout, without what is around it."""
+        return innermost(self.component)
+
+    def emitted(self) -> None:
+        """Ask it again at once, since it emitted something."""
+        self.idle = 0
+        self.next_at = 0.0
+        if self.deaths and self.spout.must_come_to is None:
+            self.deaths = 0
 
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
         """Leave it alone for a while, since it emitted nothing."""

@@ -211,8 +211,7 @@ class InProcessTopology(ActorTopology):
             if stats.emitted == emitted:
                 spout.emitted_nothing(self.clock.now())
             else:
-                spout.idle = spout.deaths = 0
-                spout.next_at = 0.0
+                spout.emitted()
                 busy = True
         return busy
 

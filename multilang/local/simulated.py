@@ -380,8 +380,7 @@ class SimulatedTopology(ActorTopology):
             before = spout.stats.emitted
             self._work(spout, spout.runner.next, "next", None)
             if spout.stats.emitted != before:
-                spout.idle = spout.deaths = 0
-                spout.next_at = 0.0
+                spout.emitted()
                 self._note("next", id, f"{spout.stats.emitted - before} emitted")
             else:
                 spout.emitted_nothing(self.virtual.now(), virtual=True)

@@ -66,6 +66,7 @@ class CheckpointSpout(Spout):
     """
 
     output_streams = {STREAM: FIELDS}
+    must_come_to = "completing a checkpoint"
     last_checkpoint: tuple[int, float, float] | None = None
     """The last committed transaction, when it was committed, by ``clock``, and the seconds that it took."""
 
@@ -75,6 +76,10 @@ class CheckpointSpout(Spout):
         self.parts = dict(parts or {})
         self.kept: list[tuple[Opener, Mapping[str, Any]]] = []
         """For each spout that keeps its position elsewhere, what opens its store, and its own conf."""
+
+    @property
+    def came_to_it(self) -> bool:  # type: ignore[override]
+        return self.last_checkpoint is not None
 
     def check_conf(self, conf: dict[str, Any]) -> None:
         self._check(conf)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang import BasicBolt, Bolt, LocalCluster, Spout, TopologyBuilder
+from multilang import BasicBolt, Bolt, LocalCluster, ReliableSpout, Spout, StatefulBasicBolt, TopologyBuilder
 from multilang.local import TaskStartError
 
 LIVES = 5
@@ -74,9 +74,49 @@ def topology_of(spout, bolt=Sink):
     return builder.build("raising", conf={"topology.message.timeout.secs": 1})
 
 
+class Again(ReliableSpout):
+    """Gives one row again and again, until it is acked."""
+
+    output_fields = ["n"]
+    max_replays = None
+
+    def initialize(self, conf, context):
+        self.given = False
+
+    def next_tuple(self):
+        if not self.given:
+            self.given = True
+            self.emit([1], tup_id=1)
+
+    def exhausted(self):
+        return self.given
+
+
+class Kept(StatefulBasicBolt):
+    def init_state(self, state):
+        self.state = state
+
+    def process(self, tup):
+        self.state.put("rows", tup[0])
+
+
+def dies_at(namespace, step, txid):
+    if namespace == "$checkpointspout-0" and step == "PREPARE emit":
+        raise RuntimeError("no such row")
+
+
+def stateful():
+    builder = TopologyBuilder()
+    builder.set_spout("source", Again)
+    builder.set_bolt("bolt", Kept).shuffle_grouping("source")
+    conf = {"topology.state.checkpoint.interval.ms": 100, "multilang.state.trace": f"{__name__}.dies_at"}
+    return builder.build("stateful", conf=conf)
+
+
 topologies = {each.__name__: topology_of(each) for each in (Raising, Silent, Emitting)}
 raising, silent, emitting = topologies.values()
 dying = topology_of(Three, Dying)
+checkpointed = stateful()
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
@@ -89,6 +129,18 @@ def test_a_spout_that_never_emits_ends_the_topology_by_name(name, mode):
         ):
             run.wait(timeout=60)
         assert run.counters["source"].restarts == LIVES - 1
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
+def test_a_checkpoint_spout_that_completes_no_checkpoint_ends_the_topology_by_name(mode, tmp_path, monkeypatch):
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    with LocalCluster(mode=mode, seed=1) as cluster:
+        run = cluster.submit(checkpointed)
+        with pytest.raises(
+            TaskStartError,
+            match=rf"(?s)'\$checkpointspout' \(task \d\) died {LIVES} times without completing a checkpoint.*no such row",
+        ):
+            run.wait(timeout=60)
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])

@@ -47,6 +47,7 @@ class ProcessSpoutTask(ProcessTask):
         self._emitted_before = 0
         self._until_sample = 1
         self._blocks = Carried() if EDGES in plan.conf else None
+        self._must_come_to = "emitting a tuple"
 
     # ---- its input ----
 
@@ -162,7 +163,7 @@ class ProcessSpoutTask(ProcessTask):
         host.init_root(root, total, self.plan.id)
 
     def _synced(self, sync: Sync) -> None:
-        self.vain = "without emitting a tuple"
+        self.vain = f"without {self._must_come_to}"
         if sync.busy is not None:
             self.busy_told = sync.busy
         if self._doubted:
@@ -263,6 +264,7 @@ class ProcessCheckpointSpoutTask(ProcessSpoutTask):
         super().__init__(host, plan)
         self._steps: dict[Any, str] = {}  # message id -> the step that was asked for last
         self._began = 0.0
+        self._must_come_to = plan.spec.component.must_come_to  # type: ignore[union-attr]
 
     def _emit(self, emit: Emit) -> None:
         if emit.id is not None:
@@ -271,11 +273,14 @@ class ProcessCheckpointSpoutTask(ProcessSpoutTask):
                 self._began = self.host.now
             if step is not None:
                 self._steps[emit.id] = step
+        worked = self.worked
         super()._emit(emit)
+        self.worked = worked
 
     def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         id = entry[0]
         if self._steps.pop(id, None) == "commit" and ok:
             now = self.host.now
             self.last_checkpoint = (id, now, now - self._began)
+            self.worked = True
         super()._tell_of(entry, ok, timed_out)
