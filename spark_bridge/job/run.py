@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from multilang.component import settings
@@ -26,6 +27,7 @@ from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
+from spark_bridge.job.fingerprint import fingerprint
 from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.maps import check_maps
@@ -44,6 +46,7 @@ from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, raise_r
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, Literal
 
     from pyspark import RDD
@@ -147,7 +150,7 @@ def run_topology(
             )
         )
         if transactions is not None:
-            transactions.begin()
+            transactions.begin(rows=run.fingerprints())
         result = run.run()
         if transactions is not None:
             transactions.commit()
@@ -185,6 +188,7 @@ class JobRun:
         self._topology = topology = as_declared(declared)
         self._late = late(declared)
         self._transactions = transactions
+        self._noted = False  # whether any map was updated
         self._saving = None
         self._is_exact = False
         if is_stateful(declared):
@@ -258,10 +262,25 @@ class JobRun:
             for task, payload in self._at_end.items()
         }
 
+    def fingerprints(self) -> dict[str, list[int]]:
+        """Return what identifies the rows of each source, which are read for this."""
+        with self._by_value():
+            return {
+                "/".join(key): fingerprint(
+                    rows,
+                    SourceReader(key[0], fields_of_rows(self._topology.components[key[0]], key[1]), None, kinds),
+                    f"{self._label}: the rows of {key[0]!r}",
+                )
+                for key, (rows, kinds) in self._rows.items()
+            }
+
+    def _by_value(self) -> AbstractContextManager[None]:
+        return by_value(self._topology, None if self._saving is None else self._saving.kind)
+
     def run(self) -> JobResult:
         """Run all rounds."""
         start = self._start = time.perf_counter()
-        with by_value(self._topology, None if self._saving is None else self._saving.kind):
+        with self._by_value():
             feeds: list[RowFeed | EmittedFeed] = []
             try:
                 feeds.extend(self._feeds())  # lazily: if making one fails, those before it are closed
@@ -396,6 +415,8 @@ class JobRun:
             assert isinstance(feed, RowFeed)
             feed.undone(rows if report.gave_up else len(failed), sums)
         if result.rounds > self._max_replays:
+            if self._transactions is not None and not self._noted:
+                self._transactions.free_rows()
             said = result.errors[-1] if result.errors else "none"
             what = (
                 f"transaction {self._transactions.current} failed at every attempt ({result.rounds} of them)"
@@ -433,6 +454,7 @@ class JobRun:
         report = RoundReport(job.layout, filter(is_report, found), self._described)
         if self._transactions is not None:
             self._transactions.note(report.maps.values())
+            self._noted |= bool(report.maps)
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]
@@ -442,6 +464,9 @@ class JobRun:
             self._said(task, message, times)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
+        if states is not None or self._known is not None:
+            for component, left in self._left.items():
+                _tell_left(component, ", ".join(sorted(left)))
         for feed, timed_out in zip(feeds, report.timed_out, strict=True):
             feed.timed_out += timed_out
         return records, report
@@ -478,3 +503,13 @@ class JobRun:
                 return
         errors.append(ReportedError(component, task, self._result.rounds, message, times))
         del errors[:-MAX_ERRORS]
+
+
+@lru_cache(1024)  # said once, though a query has many batches
+def _tell_left(component: str, names: str) -> None:
+    logging.getLogger(component).warning(
+        "bolt %r does not keep %s from one round to the next, since it can't be pickled: there it is as initialize() makes it. "
+        "Keep what the bolt has counted in attributes of plain types, or in a state",
+        component,
+        names,
+    )

@@ -18,7 +18,7 @@ from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
-from spark_bridge.job.errors import check_next
+from spark_bridge.job.errors import SparkJobError, check_next
 from spark_bridge.job.maps import CarriedNotes
 
 if TYPE_CHECKING:
@@ -55,20 +55,29 @@ class Transactions:
         """The transaction that is to be committed next."""
         return self._state.get_data(CURRENT) or 1
 
-    def begin(self, run: str = JOB, batch: int = 0) -> int | None:
+    def begin(self, run: str = JOB, batch: int = 0, rows: Mapping[str, Any] | None = None) -> int | None:
         """Return the txid of a batch of this run, the same one if the batch was begun before.
 
         None: it is committed already.
 
-        Raises SparkJobError when this is neither the run's last batch nor the one after it, StateError when the next
-        txid belongs to something that was begun elsewhere.
+        ``rows``: what identifies the rows of a job. A batch of a query has the same rows each time.
+
+        Raises SparkJobError when this is neither the run's last batch nor the one after it, and when a job that broke off
+        had other rows; StateError when the next txid belongs to something that was begun elsewhere.
         """
         current = self.current
         path = f"{RUNS}/{run}"
-        last, txid = self._state.get_data(path) or (None, 0)
+        last, txid, *before = self._state.get_data(path) or (None, 0)
         if run != JOB and last == batch and txid < current:
             return None
         if last == batch and txid == current:
+            if before and rows != before[0]:
+                raise SparkJobError(
+                    f"transaction {current} of {self._state.id!r} was begun by a job that broke off, and that had other rows "
+                    f"({_counted(before[0])}; now {_counted(rows or {})}), some of which may be in the maps already. Under the same number, "
+                    "these would be left out there: run that job again with its rows first"
+                )
+            self._state.set_data(path, [batch, current, *([rows] if rows else [])])
             return current
         if run != JOB:
             check_next(batch, last, f"the store of the transactions of {self._state.id!r}")
@@ -79,8 +88,15 @@ class Transactions:
                 f"transaction {current} of {self._state.id!r} was begun by the topology's own spout and is not committed yet, "
                 "so that its number can't be given to other rows: run the topology where it ran until it is committed"
             )
-        self._state.set_data(path, [batch, current])
+        self._state.set_data(path, [batch, current, *([rows] if rows else [])])
         return current
+
+    def free_rows(self) -> None:
+        """Let the next job have other rows: this one is given up, and has updated no map."""
+        path = f"{RUNS}/{JOB}"
+        batch, txid, *_ = self._state.get_data(path) or (0, 0)
+        if txid == self.current:
+            self._state.set_data(path, [batch, txid])
 
     def attempt(self) -> TransactionAttempt:
         """Return one more attempt at the transaction that was begun, with a number that no earlier attempt had."""
@@ -105,3 +121,7 @@ class Transactions:
     def close(self) -> None:
         """Release the transactions, so that another run may claim them."""
         self._state.close()
+
+
+def _counted(rows: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count:,} of {source}" for source, (count, _) in sorted(rows.items())) or "unknown"

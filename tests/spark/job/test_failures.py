@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -268,3 +269,28 @@ def test_a_row_that_is_no_tuple_is_named(spark: SparkSession) -> None:
         run_topology(
             failing(), {"rows": sc.parallelize([("k", {1})], 1)}, spark, conf={"test.fail": [], "test.times": []}
         )
+
+
+class Locked(FailsAtFirst):
+    """Counts in an object with a lock, which can't be pickled."""
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.lock = threading.Lock()
+
+
+def test_what_a_bolt_cannot_keep_for_the_next_round_is_named(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("locked", Locked).shuffle_grouping("rows")
+    rdd = spark.sparkContext.parallelize(ROWS[:4], 1)
+    for times, told in (0, False), (1, True):
+        conf = {"test.fail": [2], "test.times": [times]}
+        with run_topology(builder.build("locked"), {"rows": rdd}, spark, conf=conf) as result:
+            assert (result.acked, result.rounds) == (4, 1 + times)
+        said = [
+            each.message for each in caplog.records if "does not keep lock from one round to the next" in each.message
+        ]
+        assert bool(said) == told

@@ -26,7 +26,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalTopologyBuilder,
 )
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.maps import check_maps
 from tests.transactional.history import assert_in_order
@@ -234,10 +234,35 @@ def test_a_job_that_broke_off_is_the_same_transaction_when_it_is_run_again(spark
         cluster.submit(failing(Never))
     with pytest.raises(SparkJobError, match=r"a tuple of TransactionAttempt\(1, 2\) is emitted.*it would be lost"):
         run_topology(failing(Foreign), {"rows": rows}, spark, conf=conf, max_replays=0)
-    run_topology(failing(Twice), {"rows": rows}, spark, conf=conf).unpersist()
+    other = spark.sparkContext.parallelize(
+        [["mended"]], 1
+    )  # nothing was written, so that other rows may have the number
+    run_topology(failing(Twice), {"rows": other}, spark, conf=conf).unpersist()
     assert (tmp_path / "seen").read_text().startswith("1:")
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         cluster.submit(failing(Twice)).wait(timeout=60)
+
+
+def test_a_job_that_broke_off_behind_its_maps_is_run_again_with_its_rows_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    monkeypatch.delitem(sys.modules, "global_count", raising=False)
+    topology = load_module(f"{EXAMPLES}/global_count.py").topology
+    first, second = (spark.sparkContext.parallelize([word] * number, 2) for word, number in (("a", 5), ("b", 7)))
+
+    def breaks_off(progress: JobProgress) -> None:
+        if progress.done == progress.tasks:  # the map is written, and the transaction is not committed
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        run_topology(topology, {"spout": first}, spark, progress=breaks_off)
+    assert stored(topology.name)["counts"] == {"words": 5}
+    with pytest.raises(SparkJobError, match=r"had other rows .5 of spout/default; now 7 of spout/default.*first"):
+        run_topology(topology, {"spout": second}, spark)
+    run_topology(topology, {"spout": first.coalesce(1)}, spark).unpersist()  # the same rows, otherwise divided
+    run_topology(topology, {"spout": second}, spark).unpersist()
+    assert stored(topology.name)["counts"] == {"words": 12}
 
 
 def test_a_bolt_that_works_on_requests_is_refused_by_name(spark: SparkSession) -> None:
