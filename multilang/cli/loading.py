@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 PETRELS = "create.py"
 """The usual name of the file with a topology of Petrel's."""
 
+PYLEUS = "pyleus_topology.yaml"
 _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 
 
@@ -112,6 +113,7 @@ def resolved(where: str) -> str:
     from multilang.compat.project import project_at
 
     place, colon, name = where.partition(":")
+    place = os.path.dirname(place) or os.curdir if os.path.basename(place) == PYLEUS else place
     clojure = place.endswith(".clj")
     if os.path.isdir(place) or clojure:
         folder, only = os.path.split(place.rstrip(os.sep)) if clojure else (place, None)
@@ -120,6 +122,11 @@ def resolved(where: str) -> str:
             return f"{project.file(only[:-4] if only else None)}{colon}{name}"
         if only is None and os.path.isfile(os.path.join(folder, PETRELS)):
             return f"{os.path.join(folder, PETRELS)}{colon}{name}"
+        if only is None and os.path.isfile(os.path.join(folder, PYLEUS)):
+            raise ConfigError(
+                f"{os.path.join(folder, PYLEUS)} is a topology of Pyleus's, which does not run here as it is: multilang migrate {folder} "
+                "shows what to write"
+            )
     elif place.isidentifier():
         project = project_at(os.curdir)
         if project is not None and os.path.isfile(os.path.join(project.topologies, f"{place}.py")):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 _LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])|[/=](streamparse|pystorm)(\.git)?\b")
+_PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*==\s*([\w.!+]+)\s*(?:$|;|--)")
 _INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 
 
@@ -61,6 +62,32 @@ def _lines(file: Path) -> Iterator[str]:
             yield from _lines(file.parent / included[1])
         elif text and _LAYER.search(text) is None:
             yield text
+
+
+def note_other_versions(topology: Topology) -> None:
+    """Note which packages of a project's requirements are installed in another version than the one that they name."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    project = project_for(topology)
+    if project is None:
+        return
+    try:
+        with requirements_of(project, topology) as path:
+            lines = [] if path is None else path.read_text("utf-8").splitlines()
+    except (OSError, ValueError):
+        return  # what can't be read is told when it is packed
+    for line in lines:
+        found = _PINNED.match(line)
+        try:
+            installed = None if found is None else version(found[1])
+        except PackageNotFoundError:
+            continue  # it is told when it is imported
+        if found is not None and installed not in (None, found[2]):
+            echo(
+                f"note: {found[1]} {installed} is installed, and the project's requirements name {found[2]}, which a jar has; if it has to be "
+                f"that one: pip install {found[1]}=={found[2]}",
+                err=True,
+            )
 
 
 class Hooks:

@@ -16,6 +16,7 @@ from multilang.chains.names import CHAINING, OFF
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
+from multilang.cli.project import note_other_versions
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import RunView, console
@@ -69,6 +70,7 @@ def run_topology(
 ) -> int:
     """Run the command, and return its exit status (see ``exits``)."""
     loaded = load(topology)
+    note_other_versions(loaded)
     if watched is not None:
         watched.tell_files(loaded)
     loaded = load_stand_ins(loaded, stand_ins)

@@ -284,3 +284,24 @@ def test_packages_that_are_named_do_not_bring_the_original(tmp_path: Path) -> No
     with without_layer([tmp_path / "a.txt", tmp_path / "b.txt"]) as path:
         assert path is not None
         assert path.read_text().split() == ["six", "attrs", "attrs"]
+
+
+def test_a_topology_of_pyleus_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "pyleus_topology.yaml").write_text("name: words\ntopology: []\n")
+    for where in (".", "pyleus_topology.yaml"):
+        done = multilang("run", where, cwd=tmp_path)
+        assert done.returncode == 2
+        assert (
+            "is a topology of Pyleus's, which does not run here as it is: multilang migrate . shows what to write"
+            in done.stderr
+        )
+
+
+def test_a_package_in_another_version_than_the_projects_is_noted(project: Path) -> None:
+    (project / "virtualenvs" / "words.txt").write_text("streamparse==3.0\nclick==0.1\nno-such-package==1.0\nujson>=1\n")
+    done = multilang("run", "words", "-e", "prod", "-q", cwd=project)
+    assert done.returncode == 0, done.stderr
+    (note,) = (line for line in done.stderr.splitlines() if line.startswith("note: "))
+    assert note.endswith(
+        "and the project's requirements name 0.1, which a jar has; if it has to be that one: pip install click==0.1"
+    )

@@ -76,6 +76,23 @@ def test_a_value_that_cannot_be_sent_fails_its_tuple_instead_of_being_lost(start
     assert (child.failed, child.acked, child.emitted) == ([id], [], [])
 
 
+def test_initialize_may_put_another_method_in_the_place_of_process(start: Starter) -> None:
+    child = part(
+        start,
+        """
+        class Part(Bolt):
+            def initialize(self, conf, context):
+                self.process = self.shout
+
+            def shout(self, tup):
+                self.emit([tup.values[0].upper()])
+        """,
+    )
+    child.give("v")
+    child.until(lambda: child.acked)
+    assert child.emitted == [["V"]]
+
+
 def test_an_exception_fails_the_tuple_and_ends_the_process(start: Starter) -> None:
     child = part(start, "class Part(Bolt):\n    def process(self, tup): raise KeyError('no such price')")
     id = child.give("v")

@@ -47,6 +47,24 @@ def test_storms_own_splitsentence_runs_unedited(start: Starter) -> None:
     assert all(list(emit.anchors) == [id] for emit in child.all(Emit))
 
 
+def test_initialize_may_put_another_method_in_the_place_of_process(start: Starter) -> None:
+    child = program(
+        start,
+        """
+        class Part(storm.BasicBolt):
+            def initialize(self, conf, context):
+                self.process = self.written
+
+            def written(self, tup):
+                storm.emit([storm.json_encode(storm.json_decode(tup.values[0]))])
+                storm.sync()
+        """,
+    )
+    child.give('{"a":1}')
+    child.until(lambda: child.acked)
+    assert child.emitted == [['{"a": 1}']]
+
+
 TESTERS = """\
 from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder
 

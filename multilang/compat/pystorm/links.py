@@ -134,8 +134,6 @@ class BoltLink(Link):
         emit: Bolt.emit.
         ack: Bolt.ack.
         fail: Bolt.fail.
-        process: Runs one tuple.
-        process_tick: Runs one tick.
     """
 
     def __init__(self, bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Any) -> None:
@@ -155,9 +153,15 @@ class BoltLink(Link):
             for source, streams in value_types(context).items()
             for stream, kind in streams.items()
         }
+
+    def executors(self, bolt: Bolt) -> dict[str, Callable[[Any], None]]:
+        """Return the functions that run one tuple and one tick, by the names of the methods that they call.
+
+        Args:
+            bolt: The bolt, after its ``initialize``, which may have put others in the place of its methods.
+        """
         acks = not isinstance(bolt, BatchingBolt)
-        self.process = self._executor(bolt, bolt.process, acks)
-        self.process_tick = self._executor(bolt, bolt.process_tick, acks)
+        return {name: self._executor(bolt, getattr(bolt, name), acks) for name in ("process", "process_tick")}
 
     def perform(self, message: dict[str, Any]) -> None:
         command = message.get("command")

@@ -28,9 +28,9 @@ class BoltAdapter(Adapter, own_bolt.Bolt):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._bolt = bolt = self.made()
         link = BoltLink(bolt, self._collector, conf, context)
-        for name in ("process", "process_tick"):
-            setattr(self, name, getattr(link, name))
         bolt.initialize(conf, context)
+        for name, execute in link.executors(bolt).items():
+            setattr(self, name, execute)
         if isinstance(bolt, TicklessBatchingBolt):
 
             def hand_over() -> None:

@@ -9,6 +9,8 @@ from multilang.compat.storm.calls import (
     emitDirect,
     emitSpout,
     fail,
+    json_decode,
+    json_encode,
     log,
     logDebug,
     logError,
@@ -17,6 +19,7 @@ from multilang.compat.storm.calls import (
     logWarn,
     reportError,
     rpcMetrics,
+    sync,
 )
 from multilang.compat.storm.components import BasicBolt, Bolt, Spout, Tuple
 
@@ -31,6 +34,8 @@ __all__ = [
     "emitDirect",
     "emitSpout",
     "fail",
+    "json_decode",
+    "json_encode",
     "log",
     "logDebug",
     "logError",
@@ -39,4 +44,5 @@ __all__ = [
     "logWarn",
     "reportError",
     "rpcMetrics",
+    "sync",
 ]

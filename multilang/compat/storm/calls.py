@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 from multilang.protocol.errors import LocalProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+json_encode = json.dumps
+json_decode = json.loads
 _task: Any = None  # of this process's component; of the one that is called, where several live in one process
 
 
@@ -60,6 +64,10 @@ def ack(tup: Any) -> None:
 def fail(tup: Any) -> None:
     """Fail a tuple."""
     current().fail(tup)
+
+
+def sync() -> None:
+    """Do nothing: the engine answers the parent by itself."""
 
 
 def reportError(msg: Any) -> None:  # noqa: N802

@@ -155,11 +155,11 @@ class BoltAdapter(Adapter, own_bolt.Bolt):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         bolt = self.made()
         task = self.task_type(self._collector, context, isinstance(bolt, components.BasicBolt))
-        execute = task.executor(bolt, self)
-        for name in ("process", "process_tick"):
-            setattr(self, name, execute)
         enter(task)
         bolt.initialize(conf, context)
+        execute = task.executor(bolt, self)  # of what initialize may have put in the place of process
+        for name in ("process", "process_tick"):
+            setattr(self, name, execute)
 
 
 class SpoutAdapter(Adapter, own_spout.Spout):
