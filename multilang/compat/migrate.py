@@ -66,6 +66,9 @@ _INSTEAD = {
     "streamparse.base": "import Component from streamparse.storm, and Tuple from streamparse",
     "streamparse.ipc": "import Component from streamparse.storm, and Tuple from streamparse",
 }
+_OUTPUTS = re.compile(r"^(\w+)\.outputs = ", re.MULTILINE)
+_WITHOUT_OUTPUTS = " emits, and declares no outputs"
+_OLD_SETTINGS = {"AUTO_ACK", "AUTO_ANCHOR", "AUTO_FAIL", "SECS_BETWEEN_BATCHES"}
 _OLD_TWEEPY = ("tweepy.StreamListener", "tweepy.streaming.StreamListener")
 _BASES = re.compile(r"(Bolt|Spout)$")
 _OWN_PATH = re.compile(r"/(Users|home|root|vagrant|data|mnt)/.+")
@@ -123,7 +126,18 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
             found += _in_flux(path)
         else:
             found += _in_others(path, name)
-    return sorted(found, key=lambda each: (each.path, each.line, each.what))
+    given = {f"{name}{_WITHOUT_OUTPUTS}" for name in _outputs_given(root)}
+    return sorted(
+        (each for each in found if each.what not in given), key=lambda each: (each.path, each.line, each.what)
+    )
+
+
+def _outputs_given(root: str) -> Iterator[str]:
+    """Return the names of classes to which a topology gives their outputs, as those do that were in Clojure."""
+    for path in python_files(root):
+        if os.path.basename(os.path.dirname(path)) == "topologies":
+            with open(path, encoding="utf-8", errors="replace") as file:
+                yield from _OUTPUTS.findall(file.read())
 
 
 def requirement_files(root: str) -> list[str]:
@@ -481,6 +495,9 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
         for target in each.targets
         if isinstance(target, ast.Name)
     }
+    for old in sorted(_OLD_SETTINGS & declared):
+        what = f"{node.name} has {old}, which means nothing since streamparse 2"
+        yield Finding(path, node.lineno, what, f"write {old.lower()}")
     if "BatchingBolt" in {base.rpartition(".")[2] for base in bases} and "secs_between_batches" in declared:
         what = f"{node.name} has secs_between_batches, which means nothing to a BatchingBolt since streamparse 3"
         fix = "make it a TicklessBatchingBolt, or give its config topology.tick.tuple.freq.secs"
@@ -493,7 +510,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
     known = {base.rpartition(".")[2] for base in bases}
     direct = known & {"Bolt", "BatchingBolt", "TicklessBatchingBolt", "Spout", "ReliableSpout"}
     if emits and "outputs" not in declared and direct and not any(base.startswith("storm.") for base in bases):
-        what = f"{node.name} emits, and declares no outputs"
+        what = f"{node.name}{_WITHOUT_OUTPUTS}"
         yield Finding(
             path,
             node.lineno,

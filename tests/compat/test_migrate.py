@@ -361,6 +361,17 @@ def test_a_topology_in_clojure_is_written_beside_components_of_its_name(tmp_path
         '(defn words [options] [{"spout" (python-spout-spec options "words.spouts.Words" ["word"])} {}])\n'
     )
     assert from_clojure(str(tmp_path)) == [str(tmp_path / "topologies" / "words_topology.py")]
+    (tmp_path / "src" / "words" / "spouts.py").write_text(
+        "from streamparse import Spout\nclass Words(Spout):\n    def next_tuple(self): self.emit(['a'])\n"
+    )
     assert findings(str(tmp_path)) == []
     done = multilang("show", "words_topology", cwd=tmp_path)
     assert "-> default (word)" in done.stdout, done.stderr
+
+
+def test_the_settings_of_streamparse_1_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "from streamparse.bolt import Bolt\nclass Count(Bolt):\n    outputs = ['n']\n    AUTO_ACK = False\n"
+    )
+    (found,) = findings(str(tmp_path))
+    assert (found.line, found.fix, found.stops) == (2, "write auto_ack", True)
