@@ -22,6 +22,7 @@ section = Section(
 
 BEATS = "bolt/heartbeat/9"  # it loses heartbeats, however they come
 _SINGLE = 8
+_IDLE = 0.6  # seconds
 
 
 def bytewise(data: bytes) -> Iterator[bytes]:
@@ -230,13 +231,34 @@ def _(t: Talk) -> None:
     t.same({len(text) for text in came} == {size + 4}, True, "emits were cut")
 
 
-@section.must("an idle pipe", "A component that was idle for a moment answers as before.")
+@section.must(
+    "an idle pipe",
+    "A component that was idle for a moment answers as before, also one that has half of a message.",
+    after=("common/json/1", "common/io/2"),
+)
 def _(t: Talk) -> None:
     ping(t, ping_text(t))
-    until = monotonic() + 0.3
+    idle(t)
+    ping(t, ping_text(t))
+    text = ping_text(t, indent=2).replace("@id", id := t.new_id())
+    before, half = t.syncs, len(text) // 2
+    if t.kind == "spout":
+        t.monitor.commands += 1
+        t.commands += 1
+    else:
+        t.monitor.heartbeats.add(id)
+    t.say(text[:half].encode())
+    t.flush()
+    idle(t)
+    t.say(framed(text[half:]))
+    t.wait_sync(before + 1)
+
+
+def idle(t: Talk) -> None:
+    """Let a moment pass."""
+    until = monotonic() + _IDLE
     while monotonic() < until:
         t.child.pump(until)
-    ping(t, ping_text(t))
 
 
 @section.should(

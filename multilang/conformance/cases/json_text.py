@@ -121,7 +121,7 @@ def _(t: Talk) -> None:
     "true, false and null", "They are values of their own: not 1, 0, an empty text, nor left out.", steps="emit"
 )
 def _(t: Talk) -> None:
-    t.unchanged([True, False, None], "the values came out changed")
+    t.unchanged([True, False, None, 1, 0, ""], "the values came out changed")
 
 
 @section.must("null as a tuple's value", "A value may be null and stays one.", steps="emit")

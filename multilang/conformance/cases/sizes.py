@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
 _INPUTS, _ROUND, _EARLY, _BEAT = 5000, 100, 500, 20
-_EACH = 10  # one tuple of so many fails
+_EACH = 7  # one tuple of so many fails
 # Seconds of inputs that an ordinary program is given, if it is slow: so many on a quiet machine, more on a busy one.
 _ENOUGH = 5.0
 _LONGEST = 60.0  # and while its memory grows from quarter to quarter: no verdict depends on it but that of a slow leak

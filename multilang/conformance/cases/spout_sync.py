@@ -92,7 +92,7 @@ section.watch(
     "an idle next takes a moment",
     "With no tuple to emit a spout sleeps for a small amount of time before its sync: ShellSpout does not sleep for it.",
     source=f"{PAGE}, Spouts: sleep",
-    after=("spout/commands/5",),
+    after=("spout/commands/5", "spout/ordinary/6"),
 )
 def _(t: Talk) -> None:
     t.handshake()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -113,6 +114,18 @@ class LevelsStick(Spout):
     def do_log(self, text, level=None):
         self.last = self.last if level is None else level
         super().do_log(text, self.last)
+
+
+@mutant("spout", "common/io/12")
+class ForgetsALineAfterAMoment(Spout):
+    def read_message(self):
+        lines, at = [], time.monotonic()
+        while (line := sys.stdin.buffer.readline()) != b"end\n":
+            if lines and time.monotonic() - at > 0.4:
+                lines = []
+            lines.append(line or sys.exit(0))
+            at = time.monotonic()
+        return json.loads(b"".join(lines))
 
 
 @mutant("spout", "common/end/4")

@@ -70,6 +70,16 @@ class BooleansAreNumbers(Bolt):
         super().emit(values, options, message)
 
 
+@mutant("bolt", "common/json/10")
+class KeepsOneOfEqualValues(Bolt):
+    cache = {}
+
+    def emit(self, values, options, message):
+        plain = (bool, int, float, str)
+        values = [self.cache.setdefault(value, value) if isinstance(value, plain) else value for value in values]
+        super().emit(values, options, message)
+
+
 @mutant("bolt", "common/json/11")
 class DropsNulls(Bolt):
     def emit(self, values, options, message):

@@ -356,6 +356,22 @@ class SilentWhenItHasNothing(FewSpout):
         super().handle(message)
 
 
+class DiesOf200UnderWay(CountSpout):
+    def next(self, _message):
+        self.number += 1
+        self.emit(str(self.number))
+        if len(self.pending) == 200:
+            raise MemoryError
+
+
+class DiesOnSeveralTaskIds(CountSpout):
+    def handle(self, message):
+        if isinstance(message, list):
+            [self.task] = message
+        else:
+            super().handle(message)
+
+
 class DiesOnASecondAck(CountSpout):
     acked = 0
 
