@@ -12,7 +12,7 @@ from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import EARLY, LATE, Pane
 from multilang.windowing.sessions import SessionWindows
 from multilang.windowing.settings import NO_DATA
-from multilang.windowing.specs import Session
+from multilang.windowing.specs import Session, Sliding
 from multilang.windowing.timed import TimeWindows
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
@@ -423,6 +423,8 @@ class WindowTask:
             expired = self.no_expired()
         shown = outer(key)
         owner = [self._context.task_index if shown is None else shown, last]
+        if not self._acks_at_once and isinstance(window, Sliding) and window.slide_count:
+            owner.append(self._origin)  # a task that is started again begins to count anew
         evaluated = Window(shown, (start, end), parts, count, new, expired, settings.aggregate, timing, number, owner)
         scope = self._collector.scope
         before = scope.anchors

@@ -7,7 +7,7 @@ import pytest
 from multilang import Spout, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster
-from multilang.testing import FixedTupleSpout, run_bolt
+from multilang.testing import BoltRun, FixedTupleSpout, VirtualClock, make_tuple, run_bolt
 from multilang.topology import TopologyError
 from multilang.windowing import (
     ApproximateDistinct,
@@ -278,6 +278,27 @@ def test_what_is_not_kept_says_so():
     run_bolt(type("Bolt", (Asks,), {"key_by": "n"}), [[1]], fields=["n"])
     assert [text.partition(":")[0] for text in Asks.asked] == ["expired", "result"]
     assert "set keep_expired = True" in Asks.asked[0]
+
+
+@pytest.mark.parametrize("window", [Tumbling(2), Sliding(3, 2), Sliding(seconds(9), 2)])
+def test_windows_by_count_have_other_ids_when_the_count_begins_anew(window):
+    class Ids(Shows):
+        output_fields = ["id"]
+
+        def process_window(self, given):
+            self.emit([given.id])
+
+    def life(clock):
+        names = [make_tuple([0], ["n"])]
+        run = BoltRun(type("Bolt", (Ids,), {"window": window})(), names, None, "bolt", 1, 0, clock=clock)
+        for n in range(6):
+            run.process([n])
+        return [id for (id,) in run.values]
+
+    clock = VirtualClock()
+    first = life(clock)
+    clock.move_to(clock.now() + 0.01)  # the task died, and is there again
+    assert len({*first, *life(clock)}) == 6
 
 
 def test_a_windows_id_is_its_own_and_stays():
