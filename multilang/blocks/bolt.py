@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from _thread import RLock
+from _thread import RLock, get_ident
 
 from multilang.blocks.emitting import Emitter
 from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
@@ -110,6 +110,8 @@ class BlockBoltCollector(BoltFilter, Blocks):
         return self._inputs.deferred_ack(kept)
 
     def finish(self, kept: list[Any], ok: bool) -> None:
+        if get_ident() == self._thread.id:
+            self._thread.make_calls()
         self._inputs.finish(kept, ok)
 
     def _write(self, block: OpenBlock) -> None:

@@ -63,7 +63,7 @@ class Emitter:
         routes = {name: route for name, route in self._routes.by_stream.items() if not route.on_wire}
         if self._most == 1:
             routes = {}  # the slow path closes each block at once
-        otherwise, turn, unread = self.emit, self._blocks.turn, self._unread
+        otherwise, turn, unread, calls = self.emit, self._blocks.turn, self._unread, self._thread.calls
 
         def emit(
             values: Values,
@@ -91,6 +91,7 @@ class Emitter:
                     and direct_task is None
                     and not need_task_ids
                     and on_task_ids is None
+                    and not calls
                     and get_ident() == main
                 ):
                     route = routes[stream]
@@ -143,6 +144,7 @@ class Emitter:
             copy = [*values]
             self._thread.call(lambda: self._send(copy, text, stream, route, inputs, direct_task, False, on_task_ids))
             return None
+        self._thread.make_calls()
         return self._send(values, text, stream, route, inputs, direct_task, need_task_ids, on_task_ids)
 
     def _send(

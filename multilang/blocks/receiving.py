@@ -303,9 +303,10 @@ class Inputs:
 
     def _fast_ack(self) -> Settle:
         done, unfinished, kind, main = self.done, self._unfinished, BlockTuple, self._thread.id
+        calls = self._thread.calls
 
         def ack(tup: Tuple | str) -> None:
-            if type(tup) is kind and tup.unfinished and get_ident() == main:
+            if type(tup) is kind and tup.unfinished and not calls and get_ident() == main:
                 tup.unfinished = False
                 if unfinished:
                     unfinished.pop(tup.id, None)
@@ -320,6 +321,8 @@ class Inputs:
 
     def _ack(self, given: Tuple | str) -> None:
         tup = self._finish(given, "ack")
+        if get_ident() == self._thread.id:
+            self._thread.make_calls()
         if type(tup) is BlockTuple:
             self._thread.call(lambda: self._settle(tup.run.block, 1, True))
         elif tup.task < 0 and tup.is_tick and get_ident() == self._thread.id:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class MainThread:
     """The thread that this is made in.
 
-    A call of another thread is made by the main thread before it next sends anything, or by that thread itself while the
-    main thread waits for input.
+    A call of another thread is made by the main thread before it next emits, acks, fails or sends anything, or by that thread itself
+    while the main thread waits for input. So what a thread did before the main thread did something comes before that.
 
     Args:
         send: Sends everything that waits, with the calls that were left (``make_calls``).
@@ -35,8 +35,9 @@ class MainThread:
         self._working.acquire()
 
     def call(self, call: Callable[[], object]) -> None:
-        """Make a call, or leave it to the main thread."""
+        """Make a call, behind those that other threads left, or leave it to the main thread."""
         if get_ident() == self.id:
+            self.make_calls()
             call()
             return
         self.calls.append(call)

@@ -125,11 +125,18 @@ class _Reading:
         last = self._last
         joined = chains(self._topology).members if self._mode == "process" else {}
         inside = {member for members in joined.values() for member in members[1:]}
-        source = last.total("emitted")
+        declared = self._topology.declared.components
+        spouts = [each for each in last.spouts if each.id in declared]
+        if not spouts:
+            raise SizingError(
+                f"topology {last.topology!r} has no spout but the library's own ({', '.join(each.id for each in last.spouts)}), whose "
+                "tuples begin batches: there is no rate of spouts to plan for"
+            )
+        source = sum(each.emitted or 0 for each in spouts)
         components = tuple(
             self._cost(each.id, joined.get(each.id, [each.id]), source)
             for each in last.components
-            if each.id not in inside and each.id != ACKER
+            if each.id not in inside and each.id != ACKER and not (each.kind == "spout" and each not in spouts)
         )
         ackers = next((each for each in last.components if each.id == ACKER), None)
         told = answered = None

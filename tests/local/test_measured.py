@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from multilang import StatefulBasicBolt, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.local.measured import measure
 from multilang.runtime.sizing import Costs, SizingError, size
+from multilang.topology.load import load_topology
 from tests.local import burning
 
 
@@ -75,3 +77,26 @@ def test_the_rates_of_a_thousand_tasks_are_those_that_were_planned() -> None:
     assert emitted == 60
     for planned in size(costs, emitted).components:
         assert planned.rate == pytest.approx(status[planned.id].emitted if planned.id == "numbers" else status[planned.id].executed)  # fmt: skip
+
+
+class Counts(StatefulBasicBolt):
+    def init_state(self, state: Any) -> None:
+        self.state = state
+
+    def process(self, tup: Any) -> None:
+        self.state.put("n", self.state.get("n", 0) + 1)
+
+
+def test_the_librarys_own_spouts_are_not_planned() -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", burning.Numbers)
+    builder.set_bolt("counts", Counts).shuffle_grouping("numbers")
+    conf = {"topology.max.spout.pending": 20, "topology.state.provider": "memory"}
+    costs = measure(builder.build("counted", conf=conf), 60, mode="inprocess")
+    assert [each.id for each in costs.components] == ["numbers", "counts"]
+
+
+def test_what_has_no_spout_of_its_own_is_refused() -> None:
+    topology = load_topology("examples/transactional_words.py")
+    with pytest.raises(SizingError, match=r"has no spout but the library's own .spout/coordinator."):
+        measure(topology, 0.5, {"transactional.zookeeper.root": "/t"}, mode="inprocess")
