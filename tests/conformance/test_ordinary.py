@@ -122,7 +122,7 @@ def test_a_correct_program_of_node_passes(kind: str, name: str) -> None:
 
 
 def test_a_correct_program_of_sh_passes() -> None:
-    assert failed(result_of(SHELL, "bolt", PATIENT, whole=False))  # it reads JSON as Storm spells it == []
+    assert failed(result_of(SHELL, "bolt", PATIENT, whole=False)) == []  # it reads JSON as Storm spells it
 
 
 @pytest.mark.parametrize(("name", "kind", "other"), [("SplitBolt", "spout", "bolt"), ("CountSpout", "bolt", "spout")])
