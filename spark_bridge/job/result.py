@@ -205,7 +205,7 @@ class JobResult:
 
         Args:
             component: The component's id.
-            place: The folder, or its URL; for Delta and Iceberg also what their ``save`` takes.
+            place: The folder, or its URL; for Iceberg a table in a catalog of the session's, ``NAME.DB.TABLE``.
             format: "parquet", "orc", "csv" (with a header), "delta", "iceberg", or "json": a JSON object a line, with
                 the values as they were emitted, or as the columns of ``schema`` have them.
             mode: Spark's: "error" if there is something already, "append", "overwrite", "ignore".

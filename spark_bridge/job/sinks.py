@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 FORMATS = ("json", "parquet", "orc", "csv", "delta", "iceberg")
 MODES = ("error", "append", "overwrite", "ignore")
 
-# What a session needs that Spark does not bring: the package, and the settings.
+# What a session needs that Spark does not bring: the package for a Spark of this version, and the settings.
 _PACKAGES = {
     "delta": (
-        "io.delta:delta-spark_2.13:VERSION",
+        "io.delta:delta-spark_{spark}_2.13:VERSION",
         (
             "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension and "
             "spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"
         ),
     ),
     "iceberg": (
-        "org.apache.iceberg:iceberg-spark-runtime-SPARK_2.13:VERSION",
-        "spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "org.apache.iceberg:iceberg-spark-runtime-{spark}_2.13:VERSION",
+        (
+            "spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions and a catalog, "
+            "spark.sql.catalog.NAME=org.apache.iceberg.spark.SparkCatalog with its type and warehouse; then write to NAME.DB.TABLE"
+        ),
     ),
 }
 
@@ -54,7 +57,8 @@ def check_sink(spark: SparkSession, form: str, mode: str = "error") -> None:
     except SPARK_ERRORS as error:
         if "[DATA_SOURCE_NOT_FOUND]" in str(error):
             package, settings = _PACKAGES[form]
+            package = package.format(spark=".".join(spark.version.split(".")[:2]))
             raise NotOnSparkError(
-                f"this session can't write the format {form!r}: start it with spark.jars.packages={package}, in the version "
-                f"for Spark {spark.version}, and with {settings}"
+                f"this session can't write the format {form!r}: start it with spark.jars.packages={package}, if there is one for "
+                f"Spark {spark.version}, and with {settings}"
             ) from None
