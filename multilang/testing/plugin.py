@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+pytest.register_assert_rewrite("multilang.testing.state_providers")
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Literal, Protocol

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -14,9 +12,10 @@ from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import loads
-from multilang.state import FencedError, KeyValueState, Serializer, StateError, StateProvider
+from multilang.state import KeyValueState, Serializer, StateError, StateProvider
 from multilang.state.providers import provider_of
-from tests.state.conftest import opened
+from multilang.testing.state_providers import KeyValueStateTests, StateProviderTests, opened
+from tests.state.conftest import conf_of
 
 
 class Upper(Serializer):
@@ -68,206 +67,16 @@ class OwnState(KeyValueState):
         pass
 
 
-def test_what_is_put_is_got_deleted_and_iterated(provider):
-    state = opened(provider, "count-0")
-    assert state.get("moon") is None
-    assert state.get("moon", 7) == 7
-    state.put("moon", 1)
-    state.put("sun", {"of": ["two", 2, None, 1.5], "é": True})
-    state.put(("a", 1), "tuple")
-    state.put(3, -(2**63))
-    assert (state.get("moon"), state.get("sun")["é"], state.get(("a", 1)), state.get(3)) == (1, True, "tuple", -(2**63))
-    assert dict(state) == dict(state.items()) == {
-        "moon": 1, "sun": {"of": ["two", 2, None, 1.5], "é": True}, ("a", 1): "tuple", 3: -(2**63)
-    }  # fmt: skip
-    assert state.delete("moon") == 1
-    assert state.delete("moon") is None
-    assert state.get("moon", 0) == 0
-    assert "moon" not in dict(state)
+class TestMemory(KeyValueStateTests):
+    @pytest.fixture
+    def conf(self, request, tmp_path):
+        return conf_of("memory", request, tmp_path)
 
 
-def steps_of(state):
-    """Everything that writes, by name."""
-    return {
-        "prepare": lambda: state.prepare_commit(7),
-        "commit": lambda: state.commit(6),
-        "commit at once": state.commit,
-        "rollback": state.rollback,
-        "claim": lambda: state.claim(1),
-    }
-
-
-@pytest.mark.parametrize("step", ["prepare", "commit", "commit at once", "rollback", "claim"])
-def test_who_was_taken_over_from_can_write_nothing(durable, step):
-    provider = provider_of(durable)
-    old = opened(provider, "count-0")
-    old.put("moon", 1)
-    old.prepare_commit(5)
-    old.commit(5)
-    old.put("moon", 2)
-    old.prepare_commit(6)
-    new = opened(provider_of(durable), "count-0")
-    new.rollback()
-    new.put("moon", 10)
-    new.prepare_commit(6)
-    old.put("moon", 3)
-    with pytest.raises(FencedError, match=r"'count-0'.* taken over"):
-        steps_of(old)[step]()
-    assert new.store.txids() == (5, 6)
-    new.commit(6)
-    assert dict(provider.new_state("count-0")) == {"moon": 10}
-
-
-def test_of_several_that_claim_at_once_one_can_write(durable):
-    for turn in range(20):
-        providers = [provider_of(durable) for _ in range(4)]
-        states = [each.new_state("count-0") for each in providers]
-        together = threading.Barrier(len(states))
-
-        def go_on(number, turn=turn, states=states, providers=providers, together=together):
-            together.wait()
-            try:
-                states[number].claim(providers[number].claim())
-                seen = states[number].get("last", -1)
-                states[number].put("last", seen + 1)
-                states[number].put("by", number)
-                states[number].commit()
-            except FencedError:
-                return None
-            return seen
-
-        with ThreadPoolExecutor(len(states)) as pool:
-            did = [*pool.map(go_on, range(len(states)))]
-        for each in (*states, *providers):
-            each.close()
-        provider = provider_of(durable)
-        state = opened(provider, "count-0")
-        before = dict(state)["last"] - sum(seen is not None for seen in did)
-        assert sorted(seen for seen in did if seen is not None) == [*range(before, dict(state)["last"])]
-        state.close()
-        provider.close()
-
-
-def test_nothing_is_written_before_it_is_claimed(durable):
-    provider = provider_of(durable)
-    state = provider.new_state("count-0")
-    assert dict(state) == {}  # to look is free
-    state.put("moon", 1)
-    with pytest.raises(StateError, match="before it was claimed"):
-        state.prepare_commit(1)
-    state.claim(provider.claim())
-    state.prepare_commit(1)
-    provider.close()
-
-
-def test_a_claim_is_read_anew(durable):
-    first, second = provider_of(durable), provider_of(durable)
-    early = second.new_state("count-0")
-    late = opened(first, "count-0")
-    late.put("moon", 1)
-    late.commit()
-    early.claim(second.claim())
-    assert early.get("moon") == 1
-    first.close()
-    second.close()
-
-
-def test_what_is_not_committed_is_undone_by_a_rollback(provider):
-    state = opened(provider, "count-0")
-    state.put("kept", 1)
-    state.put("changed", 1)
-    state.put("deleted", 1)
-    state.prepare_commit(1)
-    state.commit(1)
-    state.put("changed", 2)
-    state.delete("deleted")
-    state.put("new", 1)
-    state.prepare_commit(2)
-    state.put("newer", 1)
-    assert dict(state) == {"kept": 1, "changed": 2, "new": 1, "newer": 1}
-    state.rollback()
-    assert dict(state) == {"kept": 1, "changed": 1, "deleted": 1}
-    assert state.get("new") is None
-    state.put("changed", 3)
-    state.prepare_commit(2)
-    state.commit(2)
-    state.rollback()
-    assert dict(state) == {"kept": 1, "changed": 3, "deleted": 1}
-
-
-def test_what_is_put_after_a_prepare_is_no_part_of_it(provider):
-    state = opened(provider, "count-0")
-    state.put("moon", 1)
-    state.prepare_commit(1)
-    state.put("moon", 2)
-    state.commit(1)
-    assert state.get("moon") == 2
-    state.rollback()
-    assert state.get("moon") == 1
-
-
-def test_a_state_that_is_rolled_back_before_any_commit_is_empty(provider):
-    state = opened(provider, "count-0")
-    state.put("moon", 1)
-    state.prepare_commit(0)
-    state.rollback()
-    assert dict(state) == {}
-    state.put("moon", 5)
-    state.prepare_commit(0)
-    state.commit(0)
-    assert state.get("moon") == 5
-
-
-def test_preparing_again_adds_to_what_is_prepared(provider):
-    state = opened(provider, "count-0")
-    state.put("moon", 1)
-    state.put("sun", 1)
-    state.prepare_commit(1)
-    state.put("sun", 2)
-    state.prepare_commit(1)
-    state.commit(1)
-    state.rollback()
-    assert dict(state) == {"moon": 1, "sun": 2}
-
-
-def test_transactions_go_forward_only(provider):
-    state = opened(provider, "count-0")
-    state.prepare_commit(5)
-    with pytest.raises(StateError, match="where 5 is prepared"):
-        state.commit(6)
-    state.commit(5)
-    state.commit(5)  # repeated after a failure
-    with pytest.raises(StateError, match="5 is committed already"):
-        state.prepare_commit(5)
-    with pytest.raises(StateError, match="5 is committed already"):
-        state.commit(4)
-    state.prepare_commit(6)
-
-
-def test_a_commit_without_a_prepare_is_taken(provider):
-    state = opened(provider, "count-0")
-    state.commit(3)
-    assert dict(state) == {}
-
-
-def test_a_commit_under_no_transaction_saves_at_once(provider):
-    state = opened(provider, "$checkpointspout-0")
-    state.put("__state", [4, "COMMITTING"])
-    state.put("__gone", 1)
-    state.commit()
-    state.delete("__gone")
-    state.commit()
-    state.rollback()
-    assert dict(state) == {"__state": [4, "COMMITTING"]}
-
-
-def test_namespaces_are_apart(provider):
-    one, other = opened(provider, "count-0"), opened(provider, "count-1")
-    one.put("moon", 1)
-    one.prepare_commit(1)
-    one.commit(1)
-    assert other.get("moon") is None
-    assert dict(other) == {}
+class TestEveryDurableProvider(StateProviderTests):
+    @pytest.fixture
+    def conf(self, durable):
+        return {**durable, "storm.id": "one"}
 
 
 @pytest.mark.parametrize(
@@ -305,107 +114,6 @@ def test_what_is_done_to_a_value_after_its_put_is_saved_by_the_next_put(provider
     assert state.get("list") == ["a"]
 
 
-def test_another_task_finds_what_was_committed_and_what_was_prepared(durable):
-    first = provider_of(durable)
-    state = opened(first, "count-0")
-    for word in ("moon", "sun", "star"):
-        state.put(word, 1)
-    state.prepare_commit(1)
-    state.commit(1)
-    state.put("moon", 2)
-    state.delete("sun")
-    state.prepare_commit(2)
-    state.put("star", 99)
-    state.close()
-    first.close()
-    second = provider_of(durable)
-    again = opened(second, "count-0")
-    assert second.txids("count-0") == (1, 2)
-    assert dict(again) == {"moon": 2, "star": 1}
-    again.commit(2)
-    again.rollback()
-    assert dict(again) == {"moon": 2, "star": 1}
-    again.close()
-    second.close()
-
-
-@pytest.mark.parametrize("cached", [0, 3, 100_000])
-def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(durable, cached):
-    found = provider_of({**durable, "multilang.state.cache.keys": cached})
-    state = opened(found, "count-0")
-    for n in range(50):
-        state.put(n, n * n)
-        if n % 7 == 0:
-            state.prepare_commit(n)
-        if n % 14 == 0:
-            state.commit(n)
-    state.delete(10)
-    assert [state.get(n) for n in range(50)] == [None if n == 10 else n * n for n in range(50)]
-    assert state.get(50) is None
-    assert dict(state) == {n: n * n for n in range(50) if n != 10}
-    state.close()
-    again = opened(found, "count-0")  # what was put after the last prepare is not there
-    assert dict(again) == {n: n * n for n in range(50)}
-    state = again
-    again.rollback()
-    assert dict(again) == {n: n * n for n in range(43)}
-    assert again.get(49) is None
-    state.close()
-    found.close()
-
-
-@pytest.mark.parametrize("cached", [0, 3, 100_000])
-def test_an_iteration_shows_each_key_once_whatever_is_done_meanwhile(durable, cached):
-    found = provider_of({**durable, "multilang.state.cache.keys": cached})
-    state = opened(found, "count-0")
-    for n in range(20):
-        state.put(n, n)
-    state.prepare_commit(0)
-    state.commit(0)
-    state.rollback()
-    seen = {}
-    for key, value in state:
-        assert key not in seen
-        seen[key] = value
-        assert state.get(19 - key) == 19 - key
-        assert state.get(("none", key)) is None
-        if key % 3 == 0:
-            state.put(("new", key), key)
-    assert seen == {n: n for n in range(20)}
-    for key, _ in state:
-        state.delete(key)
-    assert dict(state) == {}
-    state.close()
-    found.close()
-
-
-def test_an_iteration_goes_on_across_checkpoints_of_all_tasks(durable):
-    keys = 12_000  # more than a store reads at once
-    found = provider_of({**durable, "multilang.state.cache.keys": 0})
-    state, other = opened(found, "count-0"), opened(found, "count-1")
-    for n in range(keys):
-        state.put(n, n)
-    state.prepare_commit(0)
-    state.commit(0)
-    seen = []
-    rows = state.items()
-    for txid in (1, 2, 3):
-        seen += [next(rows)[0] for _ in range(100)]
-        for each in (other, state):
-            each.put("last", txid)
-            each.prepare_commit(txid)
-            if txid == 2:
-                each.rollback()
-            else:
-                each.commit(txid)
-    seen += [key for key, _ in rows if key != "last"]
-    assert sorted(seen) == list(range(keys))
-    for each in (other, state):
-        assert each.get("last") == 3
-        each.close()
-    found.close()
-
-
 @pytest.mark.parametrize("cached", [0, 100_000])
 def test_what_others_wrote_is_told_with_its_place(durable, cached):
     config = loads(durable["topology.state.provider.config"]) if "Redis" in durable["topology.state.provider"] else None
@@ -423,31 +131,6 @@ def test_what_others_wrote_is_told_with_its_place(durable, cached):
         StateError, match=r"'count-0' has the key b'\"moon\"' with the value b'as it is'.*JsonSerializer"
     ):
         opened(found, "count-0").get("moon")
-    found.close()
-
-
-def test_what_a_provider_stores_is_listed_and_replaced(durable):
-    found = provider_of(durable)
-    assert found.namespaces() == []
-    for index in range(3):
-        state = opened(found, f"count-{index}")
-        state.put("moon", index)
-        state.prepare_commit(1)
-        state.commit(1)
-        state.put("moon", 99)
-        state.prepare_commit(2)
-        state.close()
-    assert found.namespaces() == ["count-0", "count-1", "count-2"]
-    found.replace({"count-0": {"sun": 1, 2: 3}, "count-1": {}})
-    contents = {}
-    for name in found.namespaces():
-        state = opened(found, name)
-        contents[name] = dict(state)
-        state.close()
-    assert contents == {"count-0": {"sun": 1, 2: 3}, "count-2": {"moon": 99}}
-    state = opened(found, "count-0")
-    state.prepare_commit(0)
-    state.close()
     found.close()
 
 
