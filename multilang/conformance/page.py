@@ -60,6 +60,9 @@ def _page(title: str, kind: str, body: str) -> str:
     )
 
 
+_MOST_LINKS = 10  # of failures, at the top of a page
+
+
 def _asset(name: str) -> str:
     return (files("multilang.conformance") / name).read_text("utf-8")
 
@@ -87,6 +90,11 @@ def _intro(result: Result) -> str:
     )
     rows = [("command", f"<code>{escape(' '.join(result.command))}</code>"), ("kind", escape(result.kind))]
     rows += [("contract", contract), ("time", f"{result.seconds:.1f} s")]
+    failed = [case for case in result.cases if _word(case) == FAILED]
+    links = [f'<a href="#{_anchor(0, case)}">{case.path}, {escape(case.title)}</a>' for case in failed[:_MOST_LINKS]]
+    if len(failed) > len(links):
+        links.append(f"and {len(failed) - len(links)} more")
+    rows += [("failed", "<br>".join(links))] if links else []
     rows += [
         ("not judged", f"{count} {escape(f'{status}: {why}')}") for (status, why), count in result.left_out().items()
     ]

@@ -142,6 +142,9 @@ def test_the_page_has_every_case_and_needs_nothing_from_outside(which: str, requ
     assert page.outside == []
     assert page.rules.startswith("default-src 'none'")
     assert any(link.startswith(f"{PROTOCOL}#:~:text=") for link in page.links)
+    failed = [f"#f0-{case.path.replace('/', '-')}" for case in result.cases if case.status == "failed" and case.is_must]
+    assert [link for link in page.links if link.startswith("#f0-")] == failed[:10]  # at the top, before all cases
+    assert bool(failed) == (which == "bad")
 
 
 def test_what_a_program_wrote_is_no_html(bad: Result) -> None:
