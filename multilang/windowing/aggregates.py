@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ReportedFailedException
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -59,12 +61,20 @@ class Count(Aggregate):
 class _OfField(Aggregate):
     """The base of aggregates of one field's values."""
 
+    takes = "numbers"  # in the words of a message
+
     def __init__(self, field: str) -> None:
         self.field = field
 
+    def _refused(self, value: Any) -> ReportedFailedException:
+        """Return the error for a value that the aggregate can't have."""
+        return ReportedFailedException(
+            f"{type(self).__name__} takes {self.takes}, and field {self.field!r} has the value {value!r:.80}; the tuple fails"
+        )
+
 
 class Sum(_OfField):
-    """The sum of a field's values.
+    """The sum of a field's values. None is left out, as SQL does.
 
     Args:
         field: The field.
@@ -74,14 +84,20 @@ class Sum(_OfField):
         return 0
 
     def add(self, accumulator: Any, tup: Tuple) -> Any:
-        return accumulator + tup[self.field]
+        value = tup[self.field]
+        try:
+            return accumulator + value
+        except TypeError:
+            if value is None:
+                return accumulator
+            raise self._refused(value) from None
 
     def merge(self, first: Any, second: Any) -> Any:
         return first + second
 
 
 class Mean(_OfField):
-    """The mean of a field's values.
+    """The mean of a field's values. None is left out, as SQL does.
 
     Args:
         field: The field.
@@ -91,7 +107,13 @@ class Mean(_OfField):
         return 0, 0
 
     def add(self, accumulator: tuple[Any, int], tup: Tuple) -> tuple[Any, int]:
-        return accumulator[0] + tup[self.field], accumulator[1] + 1
+        value = tup[self.field]
+        try:
+            return accumulator[0] + value, accumulator[1] + 1
+        except TypeError:
+            if value is None:
+                return accumulator
+            raise self._refused(value) from None
 
     def merge(self, first: tuple[Any, int], second: tuple[Any, int]) -> tuple[Any, int]:
         return first[0] + second[0], first[1] + second[1]
@@ -104,18 +126,27 @@ class Mean(_OfField):
 
 
 class Min(_OfField):
-    """The least of a field's values.
+    """The least of a field's values, which are all numbers or all text. None is left out, as SQL does.
 
     Args:
         field: The field.
     """
+
+    takes = "numbers alone, or text alone"
 
     def init(self) -> Any:
         return None
 
     def add(self, accumulator: Any, tup: Tuple) -> Any:
         value = tup[self.field]
-        return value if accumulator is None or value < accumulator else accumulator
+        if value is None:
+            return accumulator
+        try:
+            if accumulator is None and type(value) not in (list, dict):
+                return value
+            return min(accumulator, value)
+        except TypeError:
+            raise self._refused(value) from None
 
     def merge(self, first: Any, second: Any) -> Any:
         if first is None or second is None:
@@ -124,18 +155,27 @@ class Min(_OfField):
 
 
 class Max(_OfField):
-    """The greatest of a field's values.
+    """The greatest of a field's values, which are all numbers or all text. None is left out, as SQL does.
 
     Args:
         field: The field.
     """
+
+    takes = "numbers alone, or text alone"
 
     def init(self) -> Any:
         return None
 
     def add(self, accumulator: Any, tup: Tuple) -> Any:
         value = tup[self.field]
-        return value if accumulator is None or value > accumulator else accumulator
+        if value is None:
+            return accumulator
+        try:
+            if accumulator is None and type(value) not in (list, dict):
+                return value
+            return max(accumulator, value)
+        except TypeError:
+            raise self._refused(value) from None
 
     def merge(self, first: Any, second: Any) -> Any:
         if first is None or second is None:
@@ -150,11 +190,17 @@ class Distinct(_OfField):
         field: The field, whose values are strings, numbers, booleans or None.
     """
 
+    takes = "strings, numbers, booleans and None"
+
     def init(self) -> set[Any]:
         return set()
 
     def add(self, accumulator: set[Any], tup: Tuple) -> set[Any]:
-        accumulator.add(tup[self.field])
+        value = tup[self.field]
+        try:
+            accumulator.add(value)
+        except TypeError:
+            raise self._refused(value) from None
         return accumulator
 
     def merge(self, first: set[Any], second: set[Any]) -> set[Any]:
@@ -180,6 +226,8 @@ class TopN(_OfField):
         field: The field, whose values are strings, numbers, booleans or None.
     """
 
+    takes = "strings, numbers, booleans and None"
+
     def __init__(self, n: int, field: str) -> None:
         super().__init__(field)
         self.n = n
@@ -189,7 +237,10 @@ class TopN(_OfField):
 
     def add(self, accumulator: dict[Any, int], tup: Tuple) -> dict[Any, int]:
         value = tup[self.field]
-        accumulator[value] = accumulator.get(value, 0) + 1
+        try:
+            accumulator[value] = accumulator.get(value, 0) + 1
+        except TypeError:
+            raise self._refused(value) from None
         return accumulator
 
     def merge(self, first: dict[Any, int], second: dict[Any, int]) -> dict[Any, int]:
