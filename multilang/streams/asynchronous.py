@@ -159,9 +159,12 @@ class AsyncProgram(Programmed, LingeringBolt):
                 good.append((tup, call.result()))
             else:
                 self._fail(tup, error if isinstance(error, FailedException) else StageError(self._stage, error))
+        self.half_sent = False
         try:
             self._go_on(good)
-        except Exception:  # noqa: BLE001 - user code, that of one of them
+        except Exception:
+            if self.half_sent:
+                raise
             for pair in good:
                 try:
                     self._go_on([pair])
@@ -171,7 +174,7 @@ class AsyncProgram(Programmed, LingeringBolt):
     def _go_on(self, results: Iterable[tuple[Tuple, Any]]) -> None:
         tups = [tup for tup, _ in results]
         if tups:
-            self.send(self._machine.start(self._stage, [result for _, result in results]), tups)
+            self.send_apart([(tup, self._machine.start(self._stage, [result])) for tup, result in results], tups)
             self.ack_many(tups)
 
     def _fail(self, tup: Tuple, error: BaseException) -> None:

@@ -7,6 +7,7 @@ from multilang.component.bolt import AnchoredBolt, BasicBolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.many import TupleList
 from multilang.component.report import report_exception
+from multilang.protocol.codec import encode_values
 from multilang.state.bolt import Stateful
 from multilang.streams.memory import Memory
 from multilang.streams.program import Machine
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from multilang.streams.program import Program
     from multilang.streams.sinks import Sink
 
+    _Group = tuple[list[tuple[Sink, list[Any]]], Sequence[Tuple] | None]
+
 LINGER_SECS = 0.005
 """The longest time for which a tuple waits for others with which its results are combined."""
 
@@ -38,9 +41,13 @@ class Programmed(AnchoredBolt):
     Args:
         program: The program.
         explained: The lines by which ``Topology.explain`` tells of it.
+
+    Attributes:
+        half_sent: Whether some of what came of several tuples may have been emitted, when an exception was raised.
     """
 
     _machine: Machine
+    half_sent = False
 
     def __init__(self, program: Program, explained: Sequence[str] = ()) -> None:
         self.program = program
@@ -61,10 +68,40 @@ class Programmed(AnchoredBolt):
 
     def send(self, outputs: list[tuple[Sink, list[Any]]], anchors: Sequence[Tuple] | None = None) -> None:
         """Emit what came of tuples, and keep what they changed."""
+        self._send(((outputs, anchors),))
+
+    def send_combined(self, outputs: list[tuple[Sink, list[Any]]]) -> None:
+        """Emit what came of some tuples together, and keep what they changed. See ``send_apart`` for exceptions."""
+        self._send(((outputs, None),), checks=True)
+
+    def send_apart(
+        self, came: Iterable[tuple[Tuple, list[tuple[Sink, list[Any]]]]], anchors: Sequence[Tuple] | None = None
+    ) -> None:
+        """Emit what came of each of some tuples, and keep what they changed.
+
+        If it raises an exception and ``half_sent`` is False, nothing was emitted, so that each tuple may be worked on by
+        itself. What is combined is anchored to ``anchors``, all else to the tuple that it came of: anchored to all, n tuples would
+        be n * n pairs to track, and one that fails would take the others with it.
+        """
+        combined: list[tuple[Sink, list[Any]]] = []
+        groups: list[_Group] = [(combined, anchors)]
+        for tup, outputs in came:
+            combined += [each for each in outputs if each[0].combines]
+            groups.append(([each for each in outputs if not each[0].combines], [tup]))
+        self._send(groups, checks=True)
+
+    def _send(self, groups: Iterable[_Group], checks: bool = False) -> None:
         memory = self._memory
         try:
-            for sink, rows in _rows(outputs):
-                self.emit_many(rows, sink.stream, anchors)
+            ready = [(rows, sink.stream, anchors) for outputs, anchors in groups for sink, rows in _rows(outputs)]
+            if checks:
+                self.half_sent = False
+                for rows, _, _ in ready:
+                    for row in rows:
+                        encode_values(row)
+                self.half_sent = True
+            for rows, stream, anchors in ready:
+                self.emit_many(rows, stream, anchors)
         except BaseException:
             memory.discard()
             raise
@@ -85,9 +122,9 @@ def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[Sink, list[list[A
     together: dict[Sink, list[Any]] = {}
     for sink, elements in outputs:
         if sink in together:
-            together[sink] = together[sink] + elements
+            together[sink].extend(elements)
         else:
-            together[sink] = elements
+            together[sink] = list(elements)
     return [(sink, sink.rows(elements)) for sink, elements in together.items()]
 
 
@@ -104,18 +141,23 @@ class ChainBolt(Programmed, BasicBolt):
 class CombiningBolt(Programmed, LingeringBolt):
     """Works on tuples together, so that what comes of them is combined before it is sent.
 
-    They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. If a function fails,
-    each is worked on by itself, so that only the one that it can't take fails.
+    They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. What is not combined is
+    anchored to its own tuple alone. If a function fails, each is worked on by itself, so that only the one that it can't
+    take fails.
     """
 
     linger_secs = LINGER_SECS
     batch_size = MOST_TUPLES
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        self.half_sent = False
         try:
-            self.work(_by_input(tups))
+            if all(sink.combines for sink in self.program.sinks):
+                self.send_combined(self._machine.run(_by_input(tups)))
+            else:
+                self.send_apart([(tup, self._machine.run((TupleList((tup,)),))) for tup in tups])
         except Exception:
-            if len(tups) == 1:
+            if len(tups) == 1 or self.half_sent:
                 raise
             for tup in tups:
                 self._alone(tup)
