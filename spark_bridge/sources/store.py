@@ -180,8 +180,8 @@ class SQLiteStore(WatermarkStore):
                 epoch = ownership.epoch  # not the stored one, which may be that of a later claim
                 connection.execute("UPDATE readers SET lasting = 1 WHERE grouped = ?", (group,))
             if formerly is not None:
-                connection.execute(  # but nothing of a group of today, whose name may be the same
-                    "UPDATE OR IGNORE marks SET grouped = ? WHERE grouped = ? "
+                connection.execute(  # but nothing of a group of today, whose name may be the same; epochs are each group's own
+                    "UPDATE OR IGNORE marks SET grouped = ?, epoch = 0 WHERE grouped = ? "
                     "AND NOT EXISTS (SELECT 1 FROM readers WHERE readers.grouped = ?)",
                     (group, formerly, formerly),
                 )

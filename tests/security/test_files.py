@@ -11,6 +11,7 @@ import pytest
 
 from multilang import private
 from multilang.state import sqlite
+from multilang.state.errors import StateError
 from tests.cli.command import COMMAND, LIMIT
 
 
@@ -44,7 +45,7 @@ def test_a_heartbeat_is_written_through_no_link(tmp_path):
     victim.write_text("precious")
     (tmp_path / "state.sqlite.owner").symlink_to(victim)
     place = sqlite.FILE.place(str(file))
-    with pytest.raises(OSError):
+    with pytest.raises(StateError, match="symbolic link"):
         place._write_beats(1, 1)
     assert victim.read_text() == "precious"
 
