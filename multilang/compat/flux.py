@@ -78,7 +78,7 @@ def own_topology(path: str) -> Topology:
 
 
 class Declared:
-    """What a file of Flux's declares.
+    """The declarations of a file of Flux's.
 
     Args:
         path: The file.

@@ -30,7 +30,7 @@ class Spout(Component):
     """Streams whose tuples ask a question that a bolt answers by ack or fail; neither counts as a failure."""
 
     must_come_to: ClassVar[str | None] = None
-    """What each life must come to, in the words of a message, or else it is given up after some; None: to an emit."""
+    """The end that each life must reach, in the words of a message, or else it is given up after some; None: an emit."""
 
     came_to_it = False
     """Whether this life came to ``must_come_to``."""

@@ -287,7 +287,7 @@ def _limit(cost: Cost, tasks: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What was counted of a component at one moment, since the run's start.
+    """The counts of a component at one moment, since the run's start.
 
     Attributes:
         tuples: A bolt's inputs, or a spout's emits, of each of its tasks.

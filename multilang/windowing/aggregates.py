@@ -125,62 +125,50 @@ class Mean(_OfField):
         return saved[0], saved[1]
 
 
-class Min(_OfField):
+class _Extreme(_OfField):
+    """The base of Min and Max."""
+
+    takes = "numbers alone, or text alone"
+    _chosen: Any  # a function that returns one of two values
+
+    def init(self) -> Any:
+        return None
+
+    def add(self, accumulator: Any, tup: Tuple) -> Any:
+        value = tup[self.field]
+        if value is None:
+            return accumulator
+        try:
+            if accumulator is None and type(value) not in (list, dict):
+                return value
+            return self._chosen(accumulator, value)
+        except TypeError:
+            raise self._refused(value) from None
+
+    def merge(self, first: Any, second: Any) -> Any:
+        if first is None or second is None:
+            return second if first is None else first
+        return self._chosen(first, second)
+
+
+class Min(_Extreme):
     """The least of a field's values, which are all numbers or all text. None is left out, as SQL does.
 
     Args:
         field: The field.
     """
 
-    takes = "numbers alone, or text alone"
-
-    def init(self) -> Any:
-        return None
-
-    def add(self, accumulator: Any, tup: Tuple) -> Any:
-        value = tup[self.field]
-        if value is None:
-            return accumulator
-        try:
-            if accumulator is None and type(value) not in (list, dict):
-                return value
-            return min(accumulator, value)
-        except TypeError:
-            raise self._refused(value) from None
-
-    def merge(self, first: Any, second: Any) -> Any:
-        if first is None or second is None:
-            return second if first is None else first
-        return min(first, second)
+    _chosen = min
 
 
-class Max(_OfField):
+class Max(_Extreme):
     """The greatest of a field's values, which are all numbers or all text. None is left out, as SQL does.
 
     Args:
         field: The field.
     """
 
-    takes = "numbers alone, or text alone"
-
-    def init(self) -> Any:
-        return None
-
-    def add(self, accumulator: Any, tup: Tuple) -> Any:
-        value = tup[self.field]
-        if value is None:
-            return accumulator
-        try:
-            if accumulator is None and type(value) not in (list, dict):
-                return value
-            return max(accumulator, value)
-        except TypeError:
-            raise self._refused(value) from None
-
-    def merge(self, first: Any, second: Any) -> Any:
-        if first is None or second is None:
-            return second if first is None else first
-        return max(first, second)
+    _chosen = max
 
 
 class Distinct(_OfField):
