@@ -46,11 +46,22 @@ def measure(topology: Topology, seconds: float, conf: Mapping[str, Any] | None =
         SizingError: A component saw no tuple, or something went wrong.
         LocalClusterError: The topology can't run.
     """
+    _check_spouts(topology)
     whole = topology.with_conf({PENDING: MAX_PENDING, **topology.conf, **(conf or {})})
     costs = _measured(whole, seconds, mode)
     if mode == "process" and any(hop.by_block and apart(whole, whole[hop.key[0]]) for hop in hops(whole)):
         return replace(costs, alone=_measured(whole.with_conf({EXCHANGE: BY_TUPLE}), seconds, mode))
     return costs
+
+
+def _check_spouts(topology: Topology) -> None:
+    """Raise SizingError for a topology without a spout of its own, before it runs and changes what it stores."""
+    spouts = [spec.id for spec in topology.components.values() if spec.kind == "spout"]
+    if not any(id in topology.declared.components for id in spouts):
+        raise SizingError(
+            f"topology {topology.name!r} has no spout but the library's own ({', '.join(spouts)}), whose tuples begin batches: there is "
+            "no rate of spouts to plan for"
+        )
 
 
 def _measured(topology: Topology, seconds: float, mode: Any) -> Costs:
@@ -127,11 +138,6 @@ class _Reading:
         inside = {member for members in joined.values() for member in members[1:]}
         declared = self._topology.declared.components
         spouts = [each for each in last.spouts if each.id in declared]
-        if not spouts:
-            raise SizingError(
-                f"topology {last.topology!r} has no spout but the library's own ({', '.join(each.id for each in last.spouts)}), whose "
-                "tuples begin batches: there is no rate of spouts to plan for"
-            )
         source = sum(each.emitted or 0 for each in spouts)
         components = tuple(
             self._cost(each.id, joined.get(each.id, [each.id]), source)

@@ -97,6 +97,6 @@ def test_the_librarys_own_spouts_are_not_planned() -> None:
 
 
 def test_what_has_no_spout_of_its_own_is_refused() -> None:
-    topology = load_topology("examples/transactional_words.py")
+    topology = load_topology("examples/transactional_words.py")  # it is not run: its map may be another test's
     with pytest.raises(SizingError, match=r"has no spout but the library's own .spout/coordinator."):
-        measure(topology, 0.5, {"transactional.zookeeper.root": "/t"}, mode="inprocess")
+        measure(topology, 0.5, mode="inprocess")
