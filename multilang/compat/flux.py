@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from multilang.compat.petrel.settings import read_yaml
+from multilang.compat.yaml_file import read_yaml
 from multilang.topology.errors import TopologyError
 from multilang.topology.home import RESOURCES, Home
 
@@ -284,7 +284,7 @@ class Part:
 
     @property
     def is_java(self) -> bool:
-        """Whether only a worker can run it."""
+        """True if only a worker can run it."""
         return not self.command and not _LOG.search(self.java_class)
 
     def declaration(self) -> str:

@@ -12,12 +12,9 @@ from multilang.blocks.transform import by_blocks
 from multilang.chains.child import Chaining
 from multilang.chains.transform import by_chains
 from multilang.component.context import Context
-from multilang.component.output import Output
 from multilang.component.runner import start_bolt
 from multilang.component.timers import TaskTimers
-from multilang.component.wire import Wire
 from multilang.component.wire_collectors import WireBoltCollector
-from multilang.protocol import ChildConnection, ParentConnection
 from tests.exchange.harness import Driven
 
 if TYPE_CHECKING:
@@ -66,16 +63,7 @@ class DrivenChain(Driven):
         task, chain = next((task, component) for task, component in tasks.items() if component.startswith("m0+"))
         conf = {**found.conf, **found[chain].conf, "multilang.parent": "local"}
         context = found.context_for(task, tasks)
-        self.parent = ParentConnection("bolt")
-        self.parent.setup(conf, "", context)
-        self.connection = ChildConnection()
-        self.connection.receive_data(self.parent.data_to_send())
-        self.connection.send_pid(1)
-        self.null = os.open(os.devnull, os.O_RDWR)
-        self.written, output = os.pipe()
-        os.set_blocking(self.written, False)
-        self.output = Output(self.connection, output)
-        self.wire = wire = Wire(self.connection, self.null, self.output)
+        self.wire = wire = self.connect(conf, context)
         collector: Any = WireBoltCollector(wire)
         wire.timers = TaskTimers(collector.scope)
         known = Context(context)

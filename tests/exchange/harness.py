@@ -62,6 +62,18 @@ class Driven:
         self.targets = [task for task, component in self.tasks.items() if component == "next"]
         conf = {**found.conf, **found["part"].conf, "multilang.parent": "local"}
         context = found.context_for(self.task, self.tasks)
+        wire = self.connect(conf, context)
+        inner = WireBoltCollector(wire)
+        TaskTimers(inner.scope)
+        self.exchange = Exchange(wire, conf, Context(context))
+        self.collector: BlockBoltCollector = self.exchange.bolt(inner)
+        self.got: list[Tuple] = []
+        self.receive = self.collector.receiver(self.got.append, lambda: None)
+        self.sent: list[Any] = []
+        self.ids = iter(range(100, 10**9))
+
+    def connect(self, conf: dict[str, Any], context: dict[str, Any]) -> Wire:
+        """Return a task's wire on a connection with a strict parent."""
         self.parent = ParentConnection("bolt")
         self.parent.setup(conf, "", context)
         self.connection = ChildConnection()
@@ -71,15 +83,7 @@ class Driven:
         self.written, output = os.pipe()  # what a bolt that worked for long sent by itself
         os.set_blocking(self.written, False)
         self.output = Output(self.connection, output)
-        wire = Wire(self.connection, self.null, self.output)
-        inner = WireBoltCollector(wire)
-        TaskTimers(inner.scope)
-        self.exchange = Exchange(wire, conf, Context(context))
-        self.collector: BlockBoltCollector = self.exchange.bolt(inner)
-        self.got: list[Tuple] = []
-        self.receive = self.collector.receiver(self.got.append, lambda: None)
-        self.sent: list[Any] = []
-        self.ids = iter(range(100, 10**9))
+        return Wire(self.connection, self.null, self.output)
 
     def close(self) -> None:
         for fd in (self.null, self.written, self.output.fd):

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from multilang.compat.petrel.settings import read_yaml
+from multilang.compat.yaml_file import read_yaml
 
 __all__ = ["read_yaml"]
