@@ -22,7 +22,7 @@ TOPOLOGY = "topology"
 """The name of the topology in its module, unless another one is given."""
 
 YAML = (".yaml", ".yml")
-"""How the names of files end that declare a topology in YAML, as Storm's Flux has them."""
+"""The ends of the names of files that declare a topology in YAML, as Storm's Flux has them."""
 
 OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""

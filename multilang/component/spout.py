@@ -33,7 +33,7 @@ class Spout(Component):
     """The end that each life must reach, in the words of a message, or else it is given up after some; None: an emit."""
 
     came_to_it = False
-    """Whether this life came to ``must_come_to``."""
+    """True once this life came to ``must_come_to``."""
 
     if TYPE_CHECKING:
 

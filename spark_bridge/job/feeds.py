@@ -121,9 +121,7 @@ class EmittedFeed:
         self.timed_out = 0  # failures at the end of a round, which no bolt reported
         self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of tuples that failed, not acked since
         self._batch: list[Any] = []
-        self._failing: set[str] = (
-            set()
-        )  # the values of tuples that failed, which a spout may emit again with another id
+        self._failing: set[str] = set()  # values that failed, which a spout may emit again with another id
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 

@@ -1,4 +1,4 @@
-"""What identifies the rows of a job that is one transaction: when it broke off, only the same rows may have its number again."""
+"""A fingerprint of the rows of a job that is one transaction: when it broke off, only the same rows may have its number again."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_files_that_were_rotated_between_are_read_in_their_order(tmp_path, names
 
 
 def test_what_a_program_writes_to_the_old_file_until_it_has_a_new_one_is_read(tmp_path) -> None:
-    """As logrotate with ``create`` does: the new file is there before the program is told."""
+    """The order of logrotate with ``create``: the new file is there before the program is told."""
     log = Log(tmp_path)
     log.add(1)
     run = started(log, tmp_path)

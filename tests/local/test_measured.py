@@ -1,4 +1,4 @@
-"""What a topology's tuples cost, measured by a short run."""
+"""The cost of a topology's tuples, measured by a short run."""
 
 from __future__ import annotations
 
