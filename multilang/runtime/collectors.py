@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, TypeAlias
 
-    from multilang.component.collector import Anchors, Emit, OnTaskIds, Scope, Settle, SpoutEmit
+    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle, SpoutEmit
     from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.links import Links
@@ -67,7 +67,7 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         self.knows_tasks = links.at_once
         self.emit = _bolt_emit(self.scope, emitter, automatic=False)
         self.emit_anchored = _bolt_emit(self.scope, emitter, automatic=True)
-        self.emit_many = one_by_one(self.emit)
+        self.emit_many = _bolt_emit_many(emitter, self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
         self.ack = _bolt_ack(emitter)
         self.fail = _bolt_fail(emitter)
@@ -219,9 +219,9 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 else:
                     emitter.deliver(route, row, targets, edges((anchor,), getrandbits))
             else:
-                emitter.deliver(
-                    route, row, targets, edges(emitter.live(anchors, row, stream, direct_task), getrandbits)
-                )
+                roots = emitter.roots(emitter.live(anchors, row, stream, direct_task))
+                emitter.deliver(route, row, targets, roots)
+                emitter.delivered(roots)
         elif anchors is None or kind is list or kind is tuple:
             emitter.deliver(route, row, targets, None)
         else:
@@ -231,6 +231,39 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         return None
 
     return emit
+
+
+def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
+    """Make a bolt's emit_many: tuples with several anchors have one root together, where the acker can join roots."""
+    one_by_one_ = one_by_one(emit)
+    routes = emitter.routes
+
+    def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+        route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
+        kind: type = type(anchors)
+        several = anchors is not None and len(anchors) > 1 and (kind is list or kind is tuple)
+        choose = None if route is None else route.choose
+        if choose is None or not several:
+            one_by_one_(rows, stream, anchors)
+            return
+        roots: Any = None
+        try:
+            for values in rows:
+                row: Any = None
+                try:
+                    if len(values) == route.width:
+                        row = normalize(values)
+                except (TypeError, UnserializableValue):
+                    pass  # the wire's end says what is wrong
+                if row is None:
+                    row, route = emitter.checked(values, stream, None)
+                if roots is None:
+                    roots = emitter.roots(emitter.live(anchors, row, stream, None))
+                emitter.deliver(route, row, choose(row), roots)
+        finally:
+            emitter.delivered(roots)
+
+    return emit_many
 
 
 def _bolt_ack(emitter: TupleEmitter) -> Settle:
