@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.runtime.counters import Counters
-from spark_bridge.job.feeds import EmittedFeed, RowFeed
+from spark_bridge.job.feeds import MAX_NAMED, EmittedFeed, RowFeed
 from spark_bridge.job.result import FailedTuple
 from spark_bridge.job.watch import collected
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import Topology
     from spark_bridge.job.result import JobResult
-
-MAX_NAMED = 1000  # failed tuples whose values are fetched for the result
 
 
 def conclude(
@@ -40,7 +38,7 @@ def conclude(
         else:
             result.lost += len(feed.lost)
             room = MAX_NAMED - len(result.failed)
-            for tup_id, values in list(feed.lost.values())[:room]:
+            for tup_id, values in list(feed.named.values())[:room]:
                 result.failed.append(FailedTuple(feed.component, tup_id, values))
     result.counters = counters_of(result.topology, feeds, assignment, sums)
 

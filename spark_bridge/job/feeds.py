@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from spark_bridge.job.spouts import SpoutFeed
     from spark_bridge.sources.values import Kind
 
+MAX_NAMED = 1000  # failed tuples whose values are kept, or fetched, for the result
+MAX_FAILING = (
+    1_000_000  # different tuples that fail one after the other, none of them acked, after which a spout is given up
+)
+
 
 class RowFeed:
     """An RDD in the place of a spout.
@@ -109,7 +114,8 @@ class EmittedFeed:
     """A spout that runs in the driver, which emits one batch for each round.
 
     It is given up, and an error of its component says so, when nothing of ``max_replays + 1`` batches in a row was acked and all
-    that failed had failed before: it would go on so for ever.
+    that failed had failed before: it would go on so for ever. So it is when so many different tuples failed in a row
+    that it can't be told any more which of them failed before.
     """
 
     def __init__(self, spout: SpoutFeed, size: int, max_replays: int) -> None:
@@ -119,9 +125,12 @@ class EmittedFeed:
         self.acked = 0
         self.failures = 0
         self.timed_out = 0  # failures at the end of a round, which no bolt reported
-        self.lost: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of tuples that failed, not acked since
+        self.lost: set[Any] = set()  # the tuples that failed, not acked since
+        self.named: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of some of them
         self._batch: list[Any] = []
-        self._failing: set[str] = set()  # values that failed, which a spout may emit again with another id
+        self._failing: set[int] = (
+            set()
+        )  # values (a hash) that failed since the last ack, and may come again with another id
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 
@@ -134,7 +143,7 @@ class EmittedFeed:
         """Return the spout's next batch, divided among the workers, and its reader."""
         self._batch = self.spout.emit() if self.waiting else []
         chunks: list[list[Any]] = [[] for _ in range(self.size)]
-        for place, (_, (tup_id, *rest)) in enumerate(self._batch):
+        for place, (_, (tup_id, *rest, _)) in enumerate(self._batch):
             chunks[place % self.size].append((tup_id is not None, *rest))
         return sc.parallelize(chunks, self.size), EmittedReader()
 
@@ -146,28 +155,41 @@ class EmittedFeed:
     def settle(self, _rows: int, failed: Iterable[tuple[int, int]], _sums: Mapping[int, Sequence[int]]) -> int:
         """Take the result of a round, and tell the spout. Return how many tuples were acked."""
         places = {offset * self.size + partition for partition, offset in failed}
+        failing = []
         acked = 0
-        is_new = False
         for place, (task, (tup_id, values, *_)) in enumerate(self._batch):
             if tup_id is None:
                 continue
             key = (task.plan.id, repr(task.source_id(tup_id)))  # which may be a list or an object
             if place in places:
-                text = dumps(values)
-                is_new = is_new or (key not in self.lost and text not in self._failing)
-                self._failing.add(text)
-                self.lost[key] = (tup_id, values)
+                failing.append((key, tup_id, values))
             else:
                 acked += 1
-                self.lost.pop(key, None)
+                self.lost.discard(key)
+                self.named.pop(key, None)
+        if acked:
+            self._failing.clear()
+        is_new = False
+        for key, tup_id, values in failing:
+            text = hash(dumps(values))
+            is_new = is_new or (key not in self.lost and text not in self._failing)
+            self._failing.add(text)
+            self.lost.add(key)
+            if key in self.named or len(self.named) < MAX_NAMED:
+                self.named[key] = (tup_id, values)
         self.failures += len(places)
         self.acked += acked
         self._fruitless = 0 if acked or is_new or not places else self._fruitless + 1
         self.spout.settle(self._batch, places)
-        if self._fruitless == self._max_fruitless and not self.spout.exhausted:
+        why = ""
+        if self._fruitless == self._max_fruitless:
+            why = f"nothing of its last {self._fruitless} batches was acked, and all that failed had failed before"
+        elif len(self._failing) > MAX_FAILING:
+            why = f"{len(self._failing):,} different tuples failed, and none was acked meanwhile"
+            self._fruitless = self._max_fruitless
+        if why and not self.spout.exhausted:
             self.spout.report(
-                f"spout {self.component!r} was given up: nothing of its last {self._fruitless} batches was acked, and all that failed "
-                "had failed before. What it would have emitted next, if there is more, was not read"
+                f"spout {self.component!r} was given up: {why}. What it would have emitted next, if there is more, was not read"
             )
         return acked
 

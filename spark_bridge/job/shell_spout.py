@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from multilang.protocol import Emit, Sync
 from multilang.runtime.task import IDLE_ROUNDS
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.lives import Lives
 from spark_bridge.job.program import DiedError, Program
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
+    from spark_bridge.job.lives import Emitted
 
 
 class ShellSpoutTask(Program):
@@ -22,9 +24,8 @@ class ShellSpoutTask(Program):
 
     ``emitted``: the tuples since the list was last taken; ``left``: how many more tuples the spout may emit.
 
-    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. Raises SparkJobError when the
-    program dies, since nobody knows what it would emit after a restart, and NotOnSparkError when it can't say whether
-    it has an end.
+    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
+    Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
     """
 
     kind = "spout"
@@ -33,12 +34,14 @@ class ShellSpoutTask(Program):
     def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
         super().__init__(plan, links)
         self.left = left
-        self.emitted: list[tuple[Any, list[Any], str | None, int | None]] = []
+        self.emitted: list[Emitted] = []
         self._said: bool | None = None  # "exhausted" of the last sync
         self._idle = 0  # the number of nexts in a row that emitted nothing
+        self._lives = Lives(plan, links)
         # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as
         # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
-        self.launch({**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1})
+        self._conf = {**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1}
+        self.launch(self._conf)
         self._command("activate")
 
     @property
@@ -56,8 +59,8 @@ class ShellSpoutTask(Program):
     def ask(self) -> bool:
         """Send one ``next``, and return whether the spout emitted something."""
         before = len(self.emitted)
-        self._command("next")
-        if self._said is None and self.left == float("inf"):
+        lives = self._command("next")
+        if lives and self._said is None and self.left == float("inf"):
             raise NotOnSparkError(
                 f"spout {self.plan.component!r} is the program {self._command_line[0]!r}, whose sync does not say whether it "
                 f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
@@ -65,7 +68,7 @@ class ShellSpoutTask(Program):
             )
         new = len(self.emitted) - before
         self.left -= new
-        if new:
+        if new or not lives:
             self._idle = 0
         else:
             self._idle += 1
@@ -76,8 +79,13 @@ class ShellSpoutTask(Program):
         """Return the message id: a program says nothing of its items."""
         return tup_id
 
-    def tell(self, tup_id: Any, acked: bool) -> None:
-        """Tell the spout that a tuple was acked or failed. It may emit a failed one again in answer to a ``next``."""
+    def tell(self, tup_id: Any, acked: bool, life: int) -> None:
+        """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life.
+
+        It may emit a failed one again in answer to a ``next``.
+        """
+        if life != self._lives.number:
+            return
         self._idle = 0
         self._said = None  # an ack or fail may change it
         if not acked:
@@ -88,21 +96,33 @@ class ShellSpoutTask(Program):
         """Deactivate and end the program, unless it died."""
         try:
             if self.conn.command is None and self.child.poll() is None:
-                self._command("deactivate")
-        except SparkJobError as death:
+                self._send("deactivate")
+        except DiedError as death:
             self.links.report(self.plan, str(death))
         finally:
             super().close()
 
-    def _command(self, name: str, *arguments: Any) -> None:
-        """Send a command, and handle all messages until the program's sync."""
+    def _command(self, name: str, *arguments: Any) -> bool:
+        """Send a command, and handle all messages until the program's sync. Return False if it died and was started again."""
+        lives = True
+        while True:
+            try:
+                self._send(name, *arguments)
+                return lives
+            except DiedError as death:
+                lives = False
+                self._lives.end(str(death))
+                self.end()
+                self._idle = 0
+                self._said = None
+                self.launch(self._conf)
+                name, arguments = "activate", ()
+
+    def _send(self, name: str, *arguments: Any) -> None:
         conn = self.conn
-        try:
-            getattr(conn, name)(*arguments)
-            while conn.command is not None:
-                self.pump(None)
-        except DiedError as death:
-            raise SparkJobError(str(death)) from None
+        getattr(conn, name)(*arguments)
+        while conn.command is not None:
+            self.pump(None)
 
     def handle(self, message: Any) -> None:
         if isinstance(message, Sync):
@@ -111,6 +131,7 @@ class ShellSpoutTask(Program):
             return
         assert isinstance(message, Emit)
         self.plan.route(message)
-        self.emitted.append((message.id, message.values, message.stream, message.task))
+        self._lives.last = (message.id, message.values, message.stream, message.task)
+        self.emitted.append((*self._lives.last, self._lives.number))
         if message.need_task_ids:
             self.answer(())  # the task ids are only known when the round has run

@@ -8,6 +8,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import SpoutCollector
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
@@ -19,20 +20,23 @@ from multilang.runtime.counters import TaskStats
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Route, TaskPlan
-from multilang.runtime.task import IDLE_ROUNDS
+from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
 from multilang.runtime.tuples import Origin
+from multilang.state.replayable import ReplayableSpout
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
+from spark_bridge.job.lives import Lives
 from spark_bridge.job.shell_spout import ShellSpoutTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from multilang.component.runner import SpoutRunner
     from multilang.protocol.messages import Values
     from multilang.topology.model import ComponentSpec, Topology
+    from spark_bridge.job.lives import Emitted
 
-    Emitted = tuple[Any, list[Any], str | None, int | None]  # message id, values, stream, direct task
     SpoutTask: TypeAlias = "_Task | ShellSpoutTask"
 
 
@@ -48,14 +52,15 @@ def check_bound(spec: ComponentSpec, limit: int | None) -> None:
 
 
 class RoundCollector(LinkedCollector, SpoutCollector):
-    """The collector of a spout in the driver, which keeps the emitted tuples for the round."""
+    """The collector of a spout in the driver, which adds the tuples of a life to those that were ``emitted`` for the round."""
 
     settles_in_rounds = True
 
-    def __init__(self, plan: TaskPlan, links: Links) -> None:
+    def __init__(self, plan: TaskPlan, links: Links, emitted: list[Emitted], life: int) -> None:
         super().__init__(plan, links)
         self._emitter = TupleEmitter(plan, links, TaskStats())
-        self.emitted: list[Emitted] = []
+        self._emitted = emitted
+        self._life = life
 
     def emit(
         self,
@@ -82,35 +87,69 @@ class RoundCollector(LinkedCollector, SpoutCollector):
             row, _ = self._emitter.checked(values, stream, direct_task)
         if tup_id is not None:
             tup_id = id_as_received(tup_id)
-        self.emitted.append((tup_id, row, stream, direct_task))
+        self._emitted.append((tup_id, row, stream, direct_task, self._life))
         return None
 
 
 class _Task:
-    """One task of a spout in Python. ``left``: how many more tuples it may emit."""
+    """One task of a spout in Python, which is started again when it dies.
 
-    def __init__(self, plan: TaskPlan, links: Links, left: float, keeps_position: bool = False) -> None:
+    ``left``: how many more tuples it may emit; ``emitted``: its tuples since the list was last cleared. ``position``: where a
+    ReplayableSpout begins, also after a death, if not at its start; its user sets it when the tuples before are safe.
+    """
+
+    def __init__(
+        self, plan: TaskPlan, links: Links, left: float, keeps_position: bool = False, position: Any = None
+    ) -> None:
         self.plan = plan
+        self.links = links
         self.left = left
         self.idle = 0
         self.busy_secs: float | None = 0.0
-        component: Any = plan.spec.new()
-        self.component = component
-        self.collector = RoundCollector(plan, links)
-        self.collector.keeps_position = keeps_position
-        self.links = links
-        TaskTimers(self.collector.scope)
-        try:
-            self.runner = start_spout(component, self.collector, plan.conf, plan.context)
-            self.runner.activate()
-        except (Exception, SystemExit) as error:
-            said = describe(error, component, None, "in initialize")
-            raise ComponentStartError(f"{plan} can't be started: {said}") from error
+        self.emitted: list[Emitted] = []
+        self.position = position
+        self.component: Any = None
+        self.runner: SpoutRunner
+        self._keeps_position = keeps_position
+        self._lives = Lives(plan, links)
+        self._start()
 
-    @property
-    def emitted(self) -> list[Emitted]:
-        """The tuples that it emitted since the list was last cleared."""
-        return self.collector.emitted
+    def _start(self) -> None:
+        for attempt in range(1, START_ATTEMPTS + 1):
+            component: Any = self.plan.spec.new()
+            self.component = component
+            collector = RoundCollector(self.plan, self.links, self.emitted, self._lives.number)
+            collector.keeps_position = self._keeps_position
+            TaskTimers(collector.scope)
+            try:
+                self.runner = start_spout(component, collector, self.plan.conf, self.plan.context)
+                self.runner.activate()
+                break
+            except (Exception, SystemExit) as error:
+                said = describe(error, component, None, "in initialize")
+                wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
+                if attempt == START_ATTEMPTS or wrong:
+                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+                self.links.report(self.plan, said)
+        if self.position is not None:
+            component.seek(self.position)
+
+    def _died(self, error: BaseException, where: str) -> None:
+        """Start the task again after an exception, with a new object."""
+        if isinstance(error, SparkJobError):
+            raise error
+        said = describe(error, self.component, None, where)
+        if isinstance(error, UnrecoverableError):
+            raise SparkJobError(said) from error
+        if self._keeps_position and isinstance(self.component, ReplayableSpout):  # it emits them again
+            self.left += len(self.emitted)
+            self.emitted.clear()
+        try:
+            self._lives.end(said)
+        except SparkJobError as end:
+            raise end from error
+        self.idle = 0
+        self._start()
 
     @property
     def exhausted(self) -> bool:
@@ -128,33 +167,39 @@ class _Task:
     def ask(self) -> bool:
         """Call the spout once, and return whether it emitted something.
 
-        Raises SparkJobError for the spout's own exception.
+        Raises SparkJobError when it has died too often.
         """
         emitted = self.emitted
         before = len(emitted)
+        died = None
         try:
             if self.left > 0:
                 self.runner.next()
             else:
                 self.component.replay()
-        except (Exception, SystemExit) as error:
-            raise SparkJobError(describe(error, self.component, None, "in next_tuple")) from error
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
+            died = error
         new = len(emitted) - before
         self.left -= new
+        if new:
+            self._lives.last = emitted[-1][:4]
         self.idle = 0 if new else self.idle + 1
+        if died is not None:
+            self._died(died, "in next_tuple")
         return bool(new)
 
     def source_id(self, tup_id: Any) -> Any:
         """Return the id of the source's item, which is the same in a replay with another message id."""
         return self.component.source_id(tup_id)
 
-    def tell(self, tup_id: Any, acked: bool) -> None:
-        """Tell the spout that a tuple was acked or failed."""
+    def tell(self, tup_id: Any, acked: bool, life: int) -> None:
+        """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life."""
+        if life != self._lives.number:
+            return
         try:
             (self.runner.ack if acked else self.runner.fail)(tup_id)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-            what = "ack" if acked else "fail"
-            self.links.report(self.plan, describe(error, self.component, None, f"in {what} of {tup_id!r}"))
+            self._died(error, f"in {'ack' if acked else 'fail'} of {tup_id!r}")
 
     def close(self) -> None:
         """Deactivate and close the spout."""
@@ -205,9 +250,8 @@ class SpoutFeed:
                 if isinstance(spec.component, ShellComponent):
                     self.tasks.append(ShellSpoutTask(plan, links, share))
                 else:
-                    self.tasks.append(_Task(plan, links, share, keeps_position=positions is not None))
-                if positions and index in positions:
-                    self.tasks[-1].component.seek(positions[index])  # type: ignore[union-attr]
+                    position = None if positions is None else positions.get(index)
+                    self.tasks.append(_Task(plan, links, share, positions is not None, position))
         except BaseException:
             self.close()
             raise
@@ -233,9 +277,9 @@ class SpoutFeed:
 
     def settle(self, emitted: Sequence[tuple[SpoutTask, Emitted]], failed: set[int]) -> None:
         """Tell the spouts which tuples were acked and which failed. ``failed``: indexes in ``emitted``."""
-        for place, (task, (tup_id, *_)) in enumerate(emitted):
+        for place, (task, (tup_id, *_, life)) in enumerate(emitted):
             if tup_id is not None:
-                task.tell(tup_id, place not in failed)
+                task.tell(tup_id, place not in failed, life)
 
     def report(self, message: str) -> None:
         """Report an error of the spout."""

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from spark_bridge.job.spouts import Emitted, SpoutTask
+    from spark_bridge.job.lives import Emitted
+    from spark_bridge.job.spouts import SpoutTask
     from spark_bridge.stream.spout_log import Offset
 
 try:
@@ -204,10 +205,13 @@ class RunningSpout:
         if not emitted:
             return 0
         stream = self._declared.stream
-        rows = [values for _, (_, values, name, _) in emitted if (name or "default") == stream]
+        rows = [values for _, (_, values, name, *_) in emitted if (name or "default") == stream]
         for values in rows:
             self.columns.row(values)  # a tuple that Spark could not take must not be acked
-        self.log.append(rows, self._positions(feed))
+        positions = self._positions(feed)
+        self.log.append(rows, positions)
+        for index, position in positions.items():
+            feed.tasks[index].position = position  # type: ignore[union-attr]  # from which it goes on if it dies
         feed.settle(emitted, set())  # nothing can be lost any more
         return len(rows)
 

@@ -51,6 +51,13 @@ class Seen(BasicBolt):
         self.emit([tup.values, self.context.task, tup.component, tup.stream, tup.task])
 
 
+class Same(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        self.emit(tup.values)
+
+
 class FailsAtFirst(BasicBolt):
     """Fails each tuple whose n is in conf test.fail, so many times, then passes it on."""
 
@@ -301,6 +308,46 @@ class Repeats(Spout):
 
     def exhausted(self):
         return not self.again and self.next >= self.conf["test.numbers"]
+
+
+class Mortal(Spout):
+    """0, 1, 2 … 9. It dies in ``next_tuple`` before, or in ``ack`` of, each of conf test.die, so many times.
+
+    A new life begins anew or, with conf test.resumes, where the last one stopped.
+    """
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        self.folder = Path(conf["test.folder"])
+        self.next = self._noted("emitted") if conf["test.resumes"] else 0
+
+    def next_tuple(self):
+        self._die("next_tuple", self.next)
+        if self.next < 10:
+            n, self.next = self.next, self.next + 1
+            self._note("emitted", self.next)
+            self.emit([n], tup_id=n)
+
+    def ack(self, tup_id):
+        self._die("ack", tup_id)
+
+    def exhausted(self):
+        return self.next >= 10
+
+    def _die(self, where, n):
+        name = f"{where}-{n}"
+        times = self._noted(name)
+        if times < self.conf["test.die"].get(name, 0):
+            self._note(name, times + 1)
+            raise RuntimeError(f"no source before {n}")
+
+    def _noted(self, name):
+        path = self.folder / name
+        return int(path.read_text()) if path.exists() else 0
+
+    def _note(self, name, number):
+        (self.folder / name).write_text(str(number))
 
 
 class Endless(Spout):

@@ -1,7 +1,7 @@
 """A spout that knows nothing of this project: numbers up to the first argument, by hand and in Storm's protocol.
 
 Each task has its share. What failed is emitted again. More arguments: "tells" whether it is exhausted, "asks" for task ids,
-"dies" in the middle; conf test.folder: where it notes what it was told.
+"dies" in the middle, with "once" in its first life alone; conf test.folder: where it notes what it was told.
 """
 
 import json
@@ -33,6 +33,7 @@ with open(os.path.join(setup["pidDir"], str(os.getpid())), "w"):
     pass
 say({"pid": os.getpid()})
 again = []
+died = os.path.join(setup["conf"]["test.folder"], f"died-{context['taskid']}")
 told = open(os.path.join(setup["conf"]["test.folder"], f"told-{context['taskid']}"), "a")  # noqa: SIM115
 while True:
     message = read()
@@ -42,7 +43,8 @@ while True:
             n = again.pop()
         else:
             n, at = at, at + step
-        if n >= end // 2 and "dies" in how:
+        if n >= end // 2 and "dies" in how and not ("once" in how and os.path.exists(died)):
+            open(died, "w").close()
             sys.stderr.write("no more of this\n")
             sys.exit(7)
         say({"command": "emit", "id": {"n": n}, "tuple": [f"k{n % 3}", n], "need_task_ids": "asks" in how})

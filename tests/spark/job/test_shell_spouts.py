@@ -71,9 +71,23 @@ def test_one_that_cannot_say_whether_it_has_an_end_is_refused_before_any_job(
         run_topology(topology(sys.executable, CHILD, "60"), {}, spark, conf=conf(tmp_path))
 
 
-def test_one_that_dies_ends_the_run_with_its_last_words(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(SparkJobError, match=r"'numbers' \(task \d\).* exited with status 7; .*\nno more of this"):
+def test_one_that_dies_at_the_same_place_each_time_ends_the_run_with_its_last_words(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        SparkJobError, match=r"'numbers' \(task \d\) died 5 times .* exited with status 7; .*\nno more of this"
+    ):
         run_topology(topology(sys.executable, CHILD, "60", "tells", "dies"), {}, spark, conf=conf(tmp_path))
+
+
+def test_one_that_dies_is_started_again_and_hears_nothing_of_its_former_life(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    program = topology(sys.executable, CHILD, "60", "tells", "dies", "once")
+    with run_topology(program, {}, spark, conf=conf(tmp_path), limits={"numbers": 80}, batch_size=10) as result:
+        assert (result.acked, result.lost) == (80, 0)
+        assert "exited with status 7" in str(result.errors[0])
+    assert told(tmp_path) == Counter(f"ack {n}" for n in [*range(30), *range(50)])
 
 
 def test_one_that_cannot_be_started_is_named(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import ShellSpout, TopologyBuilder
-from spark_bridge.job import NotOnSparkError, run_topology
-from tests.spark.job.components import Endless, FailsAtFirst, Numbers, Repeats, Rows, Seen, Sums
+from multilang import LocalCluster, ShellSpout, TopologyBuilder
+from multilang.local import TaskStartError
+from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from tests.spark.job.components import Endless, FailsAtFirst, Mortal, Numbers, Repeats, Rows, Same, Seen, Sums
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,6 +75,56 @@ def test_a_spout_is_read_to_its_end_whatever_fails_first_and_given_up_where_it_r
         assert (result.acked, result.lost) == (0, 1)
         assert "spout 'numbers' was given up" in str(result.errors[-1])
         assert "What it would have emitted next, if there is more, was not read" in str(result.errors[-1])
+
+
+def mortal():
+    builder = TopologyBuilder()
+    builder.set_spout("mortal", Mortal)
+    builder.set_bolt("same", Same).shuffle_grouping("mortal")
+    return builder.build("mortal")
+
+
+@pytest.mark.parametrize(
+    ("resumes", "die", "due"),
+    [
+        (True, {"next_tuple-3": 2, "next_tuple-7": 1}, range(10)),
+        (False, {"next_tuple-3": 1, "next_tuple-0": 4}, [0, 1, 2, *range(10)]),
+        (True, {"ack-9": 1}, range(10)),
+    ],
+)
+def test_a_spout_that_dies_is_started_again_as_on_the_embedded_cluster(
+    spark: SparkSession, tmp_path: Path, resumes: bool, die: dict[str, int], due: list[int]
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        folder.mkdir()
+    conf = {"test.resumes": resumes, "test.die": die}
+    with LocalCluster(mode="inprocess") as cluster:
+        running = cluster.submit(mortal(), conf={**conf, "test.folder": str(here)}, capture=["same"])
+        running.wait(until="drained")
+        assert sorted(tup.values[0] for tup in running.captured("same")) == sorted(due)
+        errors = running.counters["mortal"].errors
+    with run_topology(mortal(), {}, spark, conf={**conf, "test.folder": str(there)}) as result:
+        assert sorted(n for (n,) in result.rdd("same").collect()) == sorted(due)
+        assert result.counters["mortal"].errors == errors == sum(die.values())
+        assert "no source before" in str(result.errors[0])
+
+
+def test_a_spout_that_dies_in_vain_five_times_ends_the_run_as_on_the_embedded_cluster(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    conf = {"test.resumes": False, "test.die": {"next_tuple-0": 99}, "test.folder": str(tmp_path)}
+    said = r"'mortal' \(task \d\) died 5 times without emitting a tuple: RuntimeError .*no source before 0"
+    with LocalCluster(mode="inprocess") as cluster, pytest.raises(TaskStartError, match=said):
+        cluster.submit(mortal(), conf=conf).wait(until="drained")
+    with pytest.raises(SparkJobError, match=said):
+        run_topology(mortal(), {}, spark, conf=conf)
+    # A job has an end: what begins anew each time, and dies at the same place, would never come to it.
+    conf["test.die"] = {"next_tuple-3": 99}
+    with pytest.raises(
+        SparkJobError, match=r"died 5 times without getting beyond the same tuple: .*no source before 3"
+    ):
+        run_topology(mortal(), {}, spark, conf=conf)
 
 
 def test_an_endless_spout_needs_a_bound(spark: SparkSession) -> None:

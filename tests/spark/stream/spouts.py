@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from typing import ClassVar
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.state import ReplayableSpout
@@ -68,6 +69,19 @@ class Numbers(ReplayableSpout):
 
     def exhausted(self):
         return self.n >= self.end
+
+
+class DiesBetween(Numbers):
+    """The same; it dies behind 3 and behind 7, once each, with an emit that its position is beyond."""
+
+    died: ClassVar[set[int]] = set()
+
+    def next_tuple(self):
+        n = self.n
+        super().next_tuple()
+        if n in {3, 7} - self.died:
+            self.died.add(n)
+            raise ConnectionError("the source is away")
 
 
 class Plain(Spout):

@@ -390,6 +390,18 @@ def test_available_now_reads_to_the_end_also_behind_other_streams_and_no_further
     assert seen.rows == [[n] for n in range(40, 50)]
 
 
+def test_a_spout_that_dies_goes_on_at_the_position_of_what_is_logged(tmp_path: Path) -> None:
+    source = reader(
+        tmp_path, "n long, value string", spout=f"{HERE}.DiesBetween", batch_size="3", conf='{"test.numbers": 10}'
+    )
+    source.prepareForTriggerAvailableNow()
+    offsets = [source.initialOffset()]
+    while len(offsets) == 1 or offsets[-1] != offsets[-2]:
+        offsets.append(source.latestOffset(offsets[-1]))
+    assert [n for n, _ in rows_of(source, offsets[0], offsets[-1])] == [*range(10)]
+    source.stop()
+
+
 def test_what_a_slow_spout_has_does_not_wait_for_a_whole_batch(tmp_path: Path) -> None:
     source = reader(tmp_path, "n long", spout=f"{HERE}.Slow", batch_size="1000000000")
     source.prepareForTriggerAvailableNow()
@@ -469,8 +481,11 @@ def test_what_can_not_be_a_source_is_refused_by_name(
     with pytest.raises(NotOnSparkError, match=r"readStream.format\('storm_spout'\).*run_topology"):
         StormSpoutSource({"log": "x", "spout": f"{HERE}.Numbers"}).reader(StructType())
     broken = reader(tmp_path, spout=f"{HERE}.Broken")
-    with pytest.raises(SparkJobError, match=r"no more of this"):
-        broken.latestOffset(broken.initialOffset())
+    start = broken.initialOffset()
+    for _ in range(4):
+        assert broken.latestOffset(start) == start
+    with pytest.raises(SparkJobError, match=r"died 5 times without emitting a tuple: .*no more of this"):
+        broken.latestOffset(start)
     one = broken.initialOffset()
     script = f"from spark_bridge.stream.spout_log import SpoutLog\nSpoutLog({str(tmp_path / 'log')!r})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -1,0 +1,55 @@
+"""The lives of a spout's task that runs in the driver: one that dies is started again, as everywhere, but not for ever."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
+from spark_bridge.job.errors import SparkJobError
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
+
+    Emitted = tuple[Any, list[Any], str | None, int | None, int]  # message id, values, stream, direct task, life
+
+
+class Lives:
+    """The deaths of one task in a row that led nowhere.
+
+    A life led somewhere if it lasted long or emitted something, but not if its last tuple was that of the life before: a spout that
+    begins anew each time, and dies at the same place, would do so for ever, and a job has an end.
+
+    ``number``: of the present life, from 0; ``last``: the last tuple of this life, None before the first one.
+    """
+
+    def __init__(self, plan: TaskPlan, links: Links) -> None:
+        self.number = 0
+        self.last: tuple[Any, ...] | None = None
+        self._plan = plan
+        self._links = links
+        self._before: tuple[Any, ...] | None = None
+        self._deaths = 0
+        self._began = time.monotonic()
+
+    def end(self, message: str) -> None:
+        """Report a death, and wait a little before the next life, longer each time.
+
+        Raises SparkJobError when the task is given up.
+        """
+        self._links.report(self._plan, message)
+        is_same = self.last is not None and self.last == self._before
+        lasted = time.monotonic() - self._began > LONG_ENOUGH_SECS
+        worked = not is_same and (self.last is not None or lasted)
+        self._deaths = 1 if worked else self._deaths + 1
+        if self._deaths >= START_ATTEMPTS:
+            came_to = "getting beyond the same tuple" if is_same else "emitting a tuple"
+            raise SparkJobError(f"{self._plan} died {self._deaths} times without {came_to}: {message}")
+        self._before = self.last or self._before
+        time.sleep(min(FIRST_DELAY_SECS * 2**self._deaths, LONGEST_DELAY_SECS))
+        self.number += 1
+        self.last = None
+        self._began = time.monotonic()
