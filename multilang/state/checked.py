@@ -39,6 +39,7 @@ _PROVIDER: Calls = {
     "txids": (("count-0",),),
     "replace": (({},),),
     "claim": ((),),
+    "renew": ((),),
     "check_free": ((),),
     "check": ((),),
     "describe": ((),),

@@ -7,7 +7,8 @@ The same rules hold for all stores:
 - **Every write carries the epoch**, or a number that was claimed under it. A store that knows a newer one refuses the
   write, in the same atomic step. A check before the write is not enough: time passes between the two, and a process can
   be stopped there for hours.
-- **Only a claim raises the epoch.** A process that only reads never does.
+- **Only a claim raises the epoch**, and its owner, when somebody who heard of it may have been replaced. A process that only
+  reads never does.
 
 So only the newest owner can write, whatever an older one believes of itself. An owner also has a heartbeat. It protects
 nothing; it is there for people: while it beats, another run is refused with a message that names the owner, and does
@@ -96,6 +97,12 @@ class Owner:
         process = [os.getpid(), *_number_space()]
         since = strftime("%Y-%m-%d %H:%M:%S")
         return cls(epoch, run, topology, socket.gethostname(), process, since, earlier[-_EARLIER:])
+
+    def renewed(self) -> Owner:
+        """Return the same owner with the next epoch."""
+        return Owner(
+            self.epoch + 1, self.run, self.topology, self.host, self.process, self.since, self.earlier, self.ended
+        )
 
     def __str__(self) -> str:
         return f"topology {self.topology!r} (process {self.process[0]} on {self.host}, since {self.since})"
@@ -194,6 +201,7 @@ class Ownership:
         self.epoch = owner.epoch
         self._place = place
         self._owner = owner
+        self._renewing = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"owner of {place.describe()}", daemon=True)
         self._thread.start()
@@ -212,6 +220,25 @@ class Ownership:
                 "from what is there"
             )
 
+    def renew(self) -> int:
+        """Raise the epoch of this claim, so that whoever heard only of the one before can claim nothing under it any more.
+
+        Returns:
+            The new epoch.
+
+        Raises:
+            FencedError: Another run or process has taken the place over.
+        """
+        new = self._owner.renewed()
+        with self._renewing:
+            if not _whether(self._place, "replace", self._place.replace(self.epoch, new)):
+                raise FencedError(
+                    f"{self._place.describe()} was taken over by {_owner(self._place) or 'nobody, and its record is gone'}: nothing more "
+                    "is written here"
+                )
+            self._owner, self.epoch = new, new.epoch
+        return self.epoch
+
     def release(self) -> None:
         """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
         self._ended.set()
@@ -226,8 +253,11 @@ class Ownership:
     def _beat(self) -> None:
         while not self._ended.wait(BEAT_SECS):
             try:
-                if not self._place.beat(self.epoch):
-                    return
+                epoch = self.epoch
+                if not self._place.beat(epoch):
+                    with self._renewing:
+                        if epoch == self.epoch:
+                            return
             except Exception:  # noqa: BLE001 - the store can't be reached now; the epoch protects it, not the beat
                 continue
 

@@ -155,6 +155,20 @@ class StateProvider(ABC):
             self._owned = claim_for(self.conf, place)
         return self._owned.epoch
 
+    def renew(self) -> int:
+        """Raise the epoch of this provider's claim. The checkpoint spout calls it before it repeats a step that failed.
+
+        A task may have been stopped before it heard of that step, and have been replaced. When it wakes up, it must claim
+        nothing.
+
+        Returns:
+            The new epoch; 0 if this provider has not claimed ``place``: then tasks go on with the epoch that they have.
+
+        Raises:
+            FencedError: Another run or process has claimed the stored states.
+        """
+        return 0 if self._owned is None else self._owned.renew()
+
     def check_owner(self) -> None:
         """Check that the record of this provider's claim is there, if it has claimed ``place``. Called before each checkpoint.
 

@@ -22,7 +22,7 @@ from multilang.state.checked import (
     position_of,
     state_of,
 )
-from multilang.state.errors import InUseError, StateError
+from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -126,6 +126,7 @@ class CheckpointSpout(Spout):
     def begin(self) -> None:
         """Claim the stored states, and then read them."""
         self.epoch = epoch_of(self._provider)
+        self._renewed = True
         if not self._provider.durable:
             # A store in memory ends with this task, while other tasks live on and know its last epoch. They fail
             # checkpoints with an older one: see ``fail``.
@@ -188,7 +189,8 @@ class CheckpointSpout(Spout):
         if now < self._not_before:
             return
         if self.recovering:
-            self._ask(_RECOVERIES[self.state])
+            if self._renewed or self._renew():
+                self._ask(_RECOVERIES[self.state])
         elif self.state != COMMITTED:
             self._ask(_ACTIONS[self.state])
         elif now >= max(self._started_at + self._interval, self._ended_at + self._interval / 2):
@@ -222,7 +224,7 @@ class CheckpointSpout(Spout):
 
     def fail(self, tup_id: Any) -> None:
         self.recovering = True
-        self._running = False
+        self._running = self._renewed = False
         # Without a pause, a bolt that can't do its step would be asked all the time.
         pause = min(self._interval / 10 * 2 ** min(self._failures, 10), max(self._interval, 1.0))
         self._failures += 1
@@ -254,6 +256,26 @@ class CheckpointSpout(Spout):
             self._save(self.txid, COMMITTED)
         else:
             self.recovering = False
+
+    def _renew(self) -> bool:
+        """Raise the epoch after a step that failed. Return False if the store is away: then it is tried again.
+
+        A task that died may have left an instance that was stopped before its first claim, and that has the step in its
+        pipe. In the same epoch it could, when it wakes up, claim the state of its successor and roll it back.
+        """
+        try:
+            epoch = self._provider.renew()
+            if epoch:
+                self._state.claim(epoch)
+                self.epoch = epoch
+        except (FencedError, StoreGoneError):
+            raise
+        except StateError as problem:
+            self._not_before = self.clock() + self._interval
+            self._repeats.report(None, f"tasks can't go back to what is committed yet: {problem}", kind="renew")
+            return False
+        self._renewed = True
+        return True
 
     def _told(self, text: str) -> None:
         self.log(text, "warn")

@@ -6,7 +6,7 @@ from multilang.component.base import Component
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import reason_against
 from multilang.topology.conf_keys import check_keys
-from multilang.topology.conf_values import check_values
+from multilang.topology.conf_values import NAME_TABOO, check_values, is_printable
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.shell import Foreign
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from multilang.topology.model import ComponentSpec, Input, Topology
 
 TICKS = "topology.tick.tuple.freq.secs"
-_NAME_TABOO = "/.:\\"  # Storm's Utils.validateTopologyName: the name becomes part of paths
 _ATOMS = (
     str,
     int,
@@ -58,7 +57,7 @@ def check_id(id: object, what: str) -> None:
     """Raise TopologyError for a component or stream id that is not printable text, or begins with Storm's ``__``."""
     if not isinstance(id, str):
         raise TopologyError(f"{what} {id!r}: an id is a string")
-    if not id or not id.isprintable() or id != id.strip():
+    if not is_printable(id):
         raise TopologyError(f"{what} {id!r}: an id is printable text without spaces around it, such as 'count-words'")
     if id.startswith("__"):
         raise TopologyError(
@@ -68,11 +67,11 @@ def check_id(id: object, what: str) -> None:
 
 def check_name(name: object) -> None:
     """Raise TopologyError for a name of a topology that Nimbus would refuse."""
-    if not isinstance(name, str) or not name or not name.isprintable() or name != name.strip():
+    if not isinstance(name, str) or not is_printable(name):
         raise TopologyError(f"a topology's name is printable text such as 'word-count', not {name!r}")
-    bad = next((letter for letter in name if letter in _NAME_TABOO), None)
+    bad = next((letter for letter in name if letter in NAME_TABOO), None)
     if bad is not None:
-        better = "".join("-" if letter in _NAME_TABOO else letter for letter in name)
+        better = "".join("-" if letter in NAME_TABOO else letter for letter in name)
         raise TopologyError(f"Storm refuses {bad!r} in a topology's name, {name!r}; write {better!r}")
 
 

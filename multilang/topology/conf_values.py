@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+NAME_TABOO = "/.:\\"  # Storm's Utils.validateTopologyName: the name becomes part of paths and keys
+
 
 class Kind:
     """The values that a key may have.
@@ -49,6 +51,22 @@ def check_whole(conf: Mapping[str, Any], what: str) -> None:
             raise TopologyError(f"{what}: {key} is {value!r}; Storm takes whole numbers here, so write {_above(value)}")
 
 
+def is_printable(text: object) -> bool:
+    """Return whether a value is text that can be seen, and read again from a message."""
+    return isinstance(text, str) and bool(text) and text.isprintable() and text == text.strip()
+
+
+def _is_name(value: Any) -> bool:
+    return is_printable(value) and not any(letter in NAME_TABOO for letter in value)
+
+
+def _is_node(value: Any) -> bool:
+    parts = value.removeprefix("/").removesuffix("/").split("/") if _is_text(value) else [""]
+    return value == "/" or (
+        value[:1] == "/" and all(is_printable(part) and part not in (".", "..") for part in parts)
+    )
+
+
 def _above(value: float) -> int:
     return max(1, -int(-value // 1))
 
@@ -77,6 +95,7 @@ def _is_texts(value: Any) -> bool:
 
 _FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 _TEXT = Kind("text, in quotation marks", _is_text)
+_NAME = Kind(f"a name as a topology may have, printable text without {' '.join(NAME_TABOO)}", _is_name)
 _DOTTED = Kind("a dotted name, as text", _is_text)
 _SECRET = Kind('text, {"env": NAME} or {"file": PATH}', _is_secret)
 _TEXTS = Kind("a list of texts", _is_texts)
@@ -187,9 +206,10 @@ _OURS = {
     _PORT_OR_0: "metrics.prometheus.port",
     _SECS: "metrics.interval.secs",
     _TEXT: """
-        drpc.service metrics.prometheus.host parent source.group source.secret.file source.store state.name
+        drpc.service metrics.prometheus.host parent source.group source.secret.file source.store
         transactional.sqlite.path
         """,
+    _NAME: "state.name",
     _DOTTED: "state.trace transactional.store transactional.trace",
     Kind("the URL of a source", _is_text): "source",
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
@@ -223,8 +243,8 @@ _OTHERS = {
     _TEXT: """
         drpc.invocations.thrift.transport drpc.thrift.transport nimbus.thrift.tls.transport nimbus.thrift.transport
         storm.thrift.transport storm.zookeeper.superACL storm.zookeeper.topology.auth.scheme
-        transactional.zookeeper.root
         """,
+    Kind('the path of a node, such as "/transactional"', _is_node): "transactional.zookeeper.root",
     _SECRET: "storm.zookeeper.topology.auth.payload",
 }
 

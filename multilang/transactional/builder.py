@@ -16,7 +16,7 @@ from multilang.transactional.api import AnySpout
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.executors import is_committer
 from multilang.transactional.marker import Committer
-from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator, is_id
 from multilang.transactional.spout import TransactionalSpoutCoordinator
 
 TYPE_CHECKING = False
@@ -60,9 +60,9 @@ class TransactionalTopologyBuilder:
         conf: dict[str, Any] | None = None,
     ) -> None:
         given: object = id
-        if not isinstance(given, str) or not given or "/" in given:
+        if not is_id(given):
             raise TopologyError(
-                f"a transactional topology's id is a name without '/', such as 'global-count', not {id!r}"
+                f"a transactional topology's id is printable text without '/', such as 'global-count', not {id!r}"
             )
         self.id = id
         self.spout_id = spout_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.streams import Stream
+from multilang.topology.conf_values import is_printable
 
 BATCH_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/batch"
 COMMIT_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/commit"
@@ -17,6 +18,11 @@ STORE = "multilang.transactional.store"
 
 TRACE = "multilang.transactional.trace"
 """Conf: the dotted name of a function that is called with each step; see ``multilang.transactional.steps``."""
+
+
+def is_id(value: object) -> bool:
+    """Return whether a value can be a transactional id: it becomes part of paths."""
+    return isinstance(value, str) and is_printable(value) and "/" not in value and value not in (".", "..")
 
 
 def coordinator(spout: str) -> str:

@@ -55,6 +55,14 @@ BY_KIND = {
     "a number of bytes above 0": (["1", 0, 1.5, True], 1 << 20),
     "a number of keys, from 0": (["1", -1, True], 0),
     "text, in quotation marks": ([5, True, ["x"], {"a": 1}], "x"),
+    "a name as a topology may have, printable text without / . : \\": (
+        [5, True, ["x"], "", " ", " x", "..", "a/b", "a:b", "a\\b", "a\nb", "a\0b", "a\ud800"],
+        "x" * 300,
+    ),
+    'the path of a node, such as "/transactional"': (
+        [5, True, ["x"], "", " ", "x", "x/y", "/x/../y", "/.", "//", "/x//y", "/a\0b", "/a\ud800"],
+        "/x/y/",
+    ),
     "a dotted name, as text": ([5, True, ["x"]], "memory"),
     "the URL of a source": ([5, True, ["x"]], "served://127.0.0.1:1"),
     "the path of an SQLite file, or redis://HOST:PORT/DATABASE": ([5, True], "x.sqlite"),

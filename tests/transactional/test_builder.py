@@ -118,9 +118,12 @@ def test_what_could_not_be_committed_is_refused(declare, message):
 @pytest.mark.parametrize(
     ("id", "spout", "message"),
     [
-        ("", SPOUT, "a name without '/'"),
-        ("a/b", SPOUT, "a name without '/'"),
-        (7, SPOUT, "a name without '/'"),
+        ("", SPOUT, "printable text without '/'"),
+        ("a/b", SPOUT, "printable text without '/'"),
+        (7, SPOUT, "printable text without '/'"),
+        ("..", SPOUT, "printable text without '/'"),
+        ("a\0b", SPOUT, "printable text without '/'"),
+        ("a\ud800", SPOUT, "printable text without '/'"),
         ("words", Pass, "give a TransactionalSpout"),
         ("words", NeedsArguments, "give an instance"),
     ],

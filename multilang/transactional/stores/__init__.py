@@ -7,7 +7,7 @@ from multilang.dotted import by_dotted_name
 from multilang.state.databases import DATABASES
 from multilang.state.providers import texts
 from multilang.state.steps import traced
-from multilang.transactional.names import ID, STORE, TRACE
+from multilang.transactional.names import ID, STORE, TRACE, is_id
 from multilang.transactional.state import TransactionalState
 
 TYPE_CHECKING = False
@@ -68,6 +68,6 @@ def store_class(conf: Mapping[str, Any]) -> type[TransactionalState]:
 
 def _id(conf: Mapping[str, Any]) -> str:
     id = conf.get(ID)
-    if not isinstance(id, str) or not id or "/" in id:
-        raise ConfigError(f"{ID} is {id!r}; use a name without '/'")
-    return id
+    if not is_id(id):
+        raise ConfigError(f"{ID} is {id!r}; use printable text without '/'")
+    return str(id)
