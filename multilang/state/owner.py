@@ -59,9 +59,11 @@ class Owner:
         since: The local time of the claim, for messages.
         earlier: The last runs that claimed before. A run that was taken over from does not come back.
         ended: Whether the owner has released the place.
+        token: Drawn at random by each claim, so that a place is known again under another name; empty in what an earlier
+            version stored.
     """
 
-    __slots__ = ("earlier", "ended", "epoch", "host", "process", "run", "since", "topology")
+    __slots__ = ("earlier", "ended", "epoch", "host", "process", "run", "since", "token", "topology")
 
     def __init__(
         self,
@@ -73,6 +75,7 @@ class Owner:
         since: str,
         earlier: list[str],
         ended: bool = False,
+        token: str = "",
     ) -> None:
         self.epoch = epoch
         self.run = run
@@ -82,6 +85,7 @@ class Owner:
         self.since = since
         self.earlier = earlier
         self.ended = ended
+        self.token = token
 
     @classmethod
     def after(cls, before: Owner | None, run: str, topology: str) -> Owner:
@@ -96,13 +100,12 @@ class Owner:
         epoch = 1 if before is None else before.epoch + 1
         process = [os.getpid(), *_number_space()]
         since = strftime("%Y-%m-%d %H:%M:%S")
-        return cls(epoch, run, topology, socket.gethostname(), process, since, earlier[-_EARLIER:])
+        token = os.urandom(8).hex()
+        return cls(epoch, run, topology, socket.gethostname(), process, since, earlier[-_EARLIER:], token=token)
 
     def renewed(self) -> Owner:
         """Return the same owner with the next epoch."""
-        return Owner(
-            self.epoch + 1, self.run, self.topology, self.host, self.process, self.since, self.earlier, self.ended
-        )
+        return Owner(**{**{name: getattr(self, name) for name in self.__slots__}, "epoch": self.epoch + 1})
 
     def __str__(self) -> str:
         return f"topology {self.topology!r} (process {self.process[0]} on {self.host}, since {self.since})"
@@ -122,7 +125,7 @@ class Owner:
             ValueError: It is something else.
         """
         found = loads(text)
-        if not isinstance(found, dict) or set(found) != set(cls.__slots__):
+        if not isinstance(found, dict) or {"token", *found} != set(cls.__slots__):
             raise ValueError(f"no owner: {text!r}")
         return cls(**found)
 
@@ -199,6 +202,7 @@ class Ownership:
 
     def __init__(self, place: OwnedPlace, owner: Owner) -> None:
         self.epoch = owner.epoch
+        self.token = owner.token
         self._place = place
         self._owner = owner
         self._renewing = threading.Lock()

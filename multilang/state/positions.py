@@ -72,6 +72,23 @@ class PositionStore(ABC):
             raise
         return self._load()
 
+    @property
+    def token(self) -> str:
+        """What tells this task's claim from every other; empty if it has claimed nothing."""
+        return "" if self._owned is None else self._owned.token
+
+    def owner_token(self) -> str:
+        """Return the token of the stored owner, which may be that of a claim under another name of the place.
+
+        Nothing is claimed. It is empty if there is no owner, or one of an earlier version.
+        """
+        place = self._place()
+        try:
+            owner = place.owner()
+            return "" if owner is None else owner.token
+        finally:
+            place.close()
+
     def save(self, text: str) -> None:
         """Replace the saved text, if this task still owns the position.
 

@@ -28,7 +28,7 @@ from multilang.state.names import BEGUN_KEY, PREPARING, RUNS_KEY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Protocol, TypeAlias
 
     from multilang.state.api import KeyValueState
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 
     class NoteStore(Protocol):
         """One text in a store that keeps positions; a PositionStore is one."""
+
+        @property
+        def token(self) -> str: ...
+
+        def owner_token(self) -> str: ...
 
         def claim(self, warn: Callable[[str], None]) -> str | None: ...
 
@@ -84,8 +89,7 @@ class Witness:
         """
         self._in_memory = not provider.durable
         noted = set()
-        for where, store in self._stores.items():
-            text = store.claim(warn)
+        for where, text in self._claimed(warn):
             if self._in_memory:
                 continue
             difference = None if text is None else difference_of(provider, state, text, where)
@@ -145,14 +149,25 @@ class Witness:
     def accept(self, provider: StateProvider, state: KeyValueState[str, Any]) -> list[str]:
         """Let the topology go on with the state as it is, and return what was accepted, in sentences."""
         said = []
-        for where, store in self._stores.items():
-            text = store.claim(lambda _: None)
+        for where, text in self._claimed(lambda _: None):
             if text is not None and difference_of(provider, state, text, where) is not None:
-                store.remove()
+                self._stores[where].remove()
                 said.append(
                     f"{provider.describe()} lacks what came up to transaction {loads(text)['txid']}, which {where} tells of"
                 )
         return said
+
+    def _claimed(self, warn: Callable[[str], None]) -> Iterator[tuple[str, str | None]]:
+        """Claim the notes, and yield each place with what is noted there. A place with two names is claimed once."""
+        tokens: set[str] = set()
+        for where, store in list(self._stores.items()):
+            if tokens and store.owner_token() in tokens:
+                del self._stores[where]
+                store.close()
+                continue
+            text = store.claim(warn)
+            tokens.add(store.token)
+            yield where, text
 
     def close(self) -> None:
         """Release the notes."""

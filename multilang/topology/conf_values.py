@@ -62,9 +62,7 @@ def _is_name(value: Any) -> bool:
 
 def _is_node(value: Any) -> bool:
     parts = value.removeprefix("/").removesuffix("/").split("/") if _is_text(value) else [""]
-    return value == "/" or (
-        value[:1] == "/" and all(is_printable(part) and part not in (".", "..") for part in parts)
-    )
+    return value == "/" or (value[:1] == "/" and all(is_printable(part) and part not in (".", "..") for part in parts))
 
 
 def _above(value: float) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from multilang.protocol.codec import dumps, loads
 from multilang.state.settings import may_return, owner_of
 from spark_bridge.sources.identity import Mark
@@ -43,6 +45,16 @@ class MarkNotes:
             return None
         self._count = found.watermark
         return dumps(found.source["note"])
+
+    @property
+    def token(self) -> str:
+        """What tells the store from every other."""
+        path = getattr(self._store, "path", None)
+        return f"{type(self._store).__name__} {os.path.realpath(os.path.expanduser(path)) if path else ''}"
+
+    def owner_token(self) -> str:
+        """Return the same: a file is known by its path."""
+        return self.token
 
     def save(self, text: str) -> None:
         """Replace the text."""

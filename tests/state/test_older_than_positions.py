@@ -286,3 +286,49 @@ def test_positions_that_went_on_beside_a_state_in_memory_are_not_those_of_the_st
     assert place.count() == ROWS
     assert len(place.accept()) == 1
     assert place.run(4 * ROWS) == 2 * ROWS
+
+
+@pytest.mark.parametrize("named", ["by a link", "from here", "with another slash", "by its number", "in capitals"])
+def test_one_store_of_positions_that_spouts_name_in_two_ways_is_one(named, request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    first = str(tmp_path / "folder" / "positions.sqlite")
+    if named in ("by its number", "in capitals"):
+        first = f"redis://localhost:{request.getfixturevalue('redis').port}/1"
+    second = {
+        "by a link": str(tmp_path / "link" / "positions.sqlite"),
+        "from here": "folder/positions.sqlite",
+        "with another slash": f"{tmp_path}/folder//positions.sqlite",
+        "by its number": first.replace("localhost", "127.0.0.1"),
+        "in capitals": first.replace("localhost", "LOCALHOST") + "/",
+    }[named]
+    assert first != second
+    place = Place("sqlite", "file", request, tmp_path)
+    del place.conf["multilang.positions"]
+    builder = TopologyBuilder()
+    builder.set_spout("one", Numbers, conf={"multilang.positions": first})
+    builder.set_spout("two", Numbers, conf={"multilang.positions": second})
+    builder.set_bolt("sum", Sum).shuffle_grouping("one").shuffle_grouping("two")
+    for rows in (ROWS, 2 * ROWS):
+        with LocalCluster("inprocess", conf=place.conf) as cluster:
+            cluster.submit(builder.build("stateful", conf={"test.rows": rows})).wait(timeout=60)
+        assert place.count() == 2 * rows
+
+
+def test_one_store_of_marks_that_spouts_name_in_two_ways_is_one(request, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("folder")
+    place = Place("sqlite", "file", request, tmp_path)
+    del place.conf["multilang.positions"]
+    for rows in (ROWS, 2 * ROWS):
+        builder = TopologyBuilder()
+        count = builder.set_bolt("sum", Sum)
+        for name, folder in (("one", "folder"), ("two", "link")):
+            source = ListSource([[[n] for n in range(rows)]], ["n"])
+            store = SQLiteStore(str(tmp_path / folder / "marks.sqlite"))
+            builder.set_spout(name, PartitionSpout(source, store=store, group="g"))
+            count.shuffle_grouping(name)
+        with LocalCluster("inprocess", conf=place.conf) as cluster:
+            cluster.submit(builder.build("stateful")).wait(timeout=60)
+        assert place.count() == 2 * rows

@@ -53,6 +53,22 @@ def test_each_claim_raises_the_epoch(durable):
     assert epochs == [1, 2, 3]
 
 
+def test_an_owner_that_an_earlier_version_stored_is_read_and_followed():
+    text = ujson.dumps(
+        {
+            name: value
+            for name, value in ujson.loads(owner.Owner.after(None, "run", "t").text()).items()
+            if name != "token"
+        }
+    )
+    before = owner.Owner.from_text(text)
+    assert (before.token, before.epoch) == ("", 1)
+    after = owner.Owner.after(before, "next", "t")
+    assert (after.epoch, after.earlier) == (2, ["run"])
+    assert len({after.token, owner.Owner.after(before, "next", "t").token, ""}) == 3
+    assert owner.Owner.from_text(after.renewed().text()).token == after.token
+
+
 def test_another_run_is_refused_by_name_while_the_owner_beats(durable):
     first = provider(durable, "first")
     first.claim()
