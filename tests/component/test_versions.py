@@ -55,15 +55,10 @@ def python(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         pytest.skip(f"there is no Python {version} here")
     folder = tmp_path_factory.mktemp(f"python{version}")
     for command in (
-        [str(bare), "-m", "venv", str(folder)],
+        [str(bare), "-m", "venv", "--without-pip", str(folder)],
         [
-            str(folder / "bin" / "python"),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "ujson>=5.12",
+            *(sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"),
+            *("install", "--quiet", "ujson>=5.12"),
         ],
     ):
         done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)

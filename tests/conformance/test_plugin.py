@@ -17,7 +17,7 @@ MUTANT = Path(__file__).parent / "mutant.py"
 LIMIT = 300
 
 test_the_plain_bolt = multilang_conformance(
-    [sys.executable, str(PLAIN), "bolt"], cases=["bolt/ack", "common/framing/1", "common/log/1"], timeout=60
+    [sys.executable, str(PLAIN), "bolt"], "bolt", cases=["bolt/ack", "common/framing/1", "common/log/1"], timeout=60
 )
 
 

@@ -91,7 +91,11 @@ def test_the_librarys_own_spouts_are_not_planned() -> None:
     builder = TopologyBuilder()
     builder.set_spout("numbers", burning.Numbers)
     builder.set_bolt("counts", Counts).shuffle_grouping("numbers")
-    conf = {"topology.max.spout.pending": 20, "topology.state.provider": "memory"}
+    conf = {
+        "topology.max.spout.pending": 20,
+        "topology.state.provider": "memory",
+        "topology.state.checkpoint.interval.ms": 50,
+    }
     costs = measure(builder.build("counted", conf=conf), 60, mode="inprocess")
     assert [each.id for each in costs.components] == ["numbers", "counts"]
 

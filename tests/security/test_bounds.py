@@ -22,19 +22,19 @@ SETUP = {
 END = b"\nend\n"
 LIMIT = 60.0
 TIMES = 1_000_000
-SHAPES = {
-    "lists": b"[" + b"[]," * TIMES + b"0]",
-    "objects": b"[" + b"{}," * TIMES + b"0]",
-    "one key each": b"[" + b'{"a":1},' * TIMES + b"0]",
-    "numbers": b"[" + b"1000," * TIMES + b"0]",
-    "floats": b"[" + b"1.5," * TIMES + b"0]",
-    "texts": b"[" + b'"ab",' * TIMES + b"0]",
-    "one object": b"{" + b",".join(b'"%d":%d' % (n, n + 1000) for n in range(TIMES // 4)) + b"}",
-    "in pairs": b"[" + b"[1000]," * TIMES + b"0]",
-    "wide": b'"' + b"a" * (4 * TIMES) + "\U0001f600".encode() + b'"',
-    "wide, escaped": b'"' + b"a" * (4 * TIMES) + b'\\ud83d\\ude00"',
-    "two bytes": b'"' + b"a" * (4 * TIMES) + "\u4e2d".encode() + b'"',
-    "two bytes, escaped": b'"' + b"a" * (4 * TIMES) + b'\\u4e2d"',
+SHAPES = {  # made by their test, as they are large
+    "lists": lambda: b"[" + b"[]," * TIMES + b"0]",
+    "objects": lambda: b"[" + b"{}," * TIMES + b"0]",
+    "one key each": lambda: b"[" + b'{"a":1},' * TIMES + b"0]",
+    "numbers": lambda: b"[" + b"1000," * TIMES + b"0]",
+    "floats": lambda: b"[" + b"1.5," * TIMES + b"0]",
+    "texts": lambda: b"[" + b'"ab",' * TIMES + b"0]",
+    "one object": lambda: b"{" + b",".join(b'"%d":%d' % (n, n + 1000) for n in range(TIMES // 4)) + b"}",
+    "in pairs": lambda: b"[" + b"[1000]," * TIMES + b"0]",
+    "wide": lambda: b'"' + b"a" * (4 * TIMES) + "\U0001f600".encode() + b'"',
+    "wide, escaped": lambda: b'"' + b"a" * (4 * TIMES) + b'\\ud83d\\ude00"',
+    "two bytes": lambda: b'"' + b"a" * (4 * TIMES) + "\u4e2d".encode() + b'"',
+    "two bytes, escaped": lambda: b'"' + b"a" * (4 * TIMES) + b'\\u4e2d"',
 }
 MEASURE = """
 import sys, tracemalloc, ujson
@@ -47,7 +47,7 @@ print(tracemalloc.get_traced_memory()[0])
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_message_takes_more_memory_than_is_counted(shape):
-    text = SHAPES[shape]
+    text = SHAPES[shape]()
     shown = subprocess.run([sys.executable, "-c", MEASURE], input=text, capture_output=True, check=True, timeout=LIMIT)
     taken, counted = int(shown.stdout), memory_of(text)
     assert taken <= counted <= SMALLEST_RATIO * len(text)

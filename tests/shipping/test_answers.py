@@ -33,19 +33,19 @@ HEAD = INT.pack(-0x7FFEFFFE) + INT.pack(14) + b"getClusterInfo" + INT.pack(0)
 SUCCESS = b"\x0c\x00\x00"  # field 0, a struct
 TOPOLOGIES = SUCCESS + b"\x0f\x00\x03"  # and in it field 3, a list
 ANSWERS = {
-    "nested structs": HEAD + SUCCESS + b"\x0c\x00\x63" * 3_000_000,
-    "nested lists": HEAD + b"\x0f\x00\x63" + b"\x0f\x00\x00\x00\x01" * 3_000_000,
-    "nested maps": HEAD + b"\x0d\x00\x63" + b"\x02\x0d\x00\x00\x00\x01\x01" * 2_000_000,
-    "nested, and whole": HEAD + SUCCESS + b"\x0c\x00\x63" * 1000 + bytes(1002),
-    "many empty structs": HEAD + TOPOLOGIES + b"\x0c" + INT.pack(15_000_000) + bytes(15_000_000),  # 2 GB once
-    "many empty texts": HEAD + TOPOLOGIES + b"\x0b" + INT.pack(4_000_000) + bytes(16_000_000),
-    "many numbers": HEAD + TOPOLOGIES + b"\x02" + INT.pack(15_000_000) + bytes(15_000_000),
-    "a list without an end": HEAD + TOPOLOGIES + b"\x0a" + INT.pack(2**31 - 1) + bytes(100),
-    "a text without an end": HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(2**31 - 1) + b"x",
-    "a text of negative length": HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(-5) + b"x",
-    "a list of negative length": HEAD + TOPOLOGIES + b"\x0c" + INT.pack(-5) + b"x",
-    "a value of no type": HEAD + SUCCESS + b"\x63\x00\x63" + b"x",
-    "no text at all": b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    "nested structs": lambda: HEAD + SUCCESS + b"\x0c\x00\x63" * 3_000_000,
+    "nested lists": lambda: HEAD + b"\x0f\x00\x63" + b"\x0f\x00\x00\x00\x01" * 3_000_000,
+    "nested maps": lambda: HEAD + b"\x0d\x00\x63" + b"\x02\x0d\x00\x00\x00\x01\x01" * 2_000_000,
+    "nested, and whole": lambda: HEAD + SUCCESS + b"\x0c\x00\x63" * 1000 + bytes(1002),
+    "many empty structs": lambda: HEAD + TOPOLOGIES + b"\x0c" + INT.pack(15_000_000) + bytes(15_000_000),  # 2 GB once
+    "many empty texts": lambda: HEAD + TOPOLOGIES + b"\x0b" + INT.pack(4_000_000) + bytes(16_000_000),
+    "many numbers": lambda: HEAD + TOPOLOGIES + b"\x02" + INT.pack(15_000_000) + bytes(15_000_000),
+    "a list without an end": lambda: HEAD + TOPOLOGIES + b"\x0a" + INT.pack(2**31 - 1) + bytes(100),
+    "a text without an end": lambda: HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(2**31 - 1) + b"x",
+    "a text of negative length": lambda: HEAD + SUCCESS + b"\x0b\x00\x63" + INT.pack(-5) + b"x",
+    "a list of negative length": lambda: HEAD + TOPOLOGIES + b"\x0c" + INT.pack(-5) + b"x",
+    "a value of no type": lambda: HEAD + SUCCESS + b"\x63\x00\x63" + b"x",
+    "no text at all": lambda: b"HTTP/1.1 400 Bad Request\r\n\r\n",
 }
 
 
@@ -55,10 +55,10 @@ def frame(answer: bytes) -> bytes:
 
 
 FRAMES = {
-    **{name: frame(answer) for name, answer in ANSWERS.items()},
-    "a huge frame": INT.pack(2**31 - 1) + b"x",
-    "a frame of negative length": INT.pack(-5) + b"x",
-    "an empty frame": INT.pack(0),
+    **{name: lambda answer=answer: frame(answer()) for name, answer in ANSWERS.items()},
+    "a huge frame": lambda: INT.pack(2**31 - 1) + b"x",
+    "a frame of negative length": lambda: INT.pack(-5) + b"x",
+    "an empty frame": lambda: INT.pack(0),
 }
 
 
@@ -69,7 +69,7 @@ def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str
     def speak(wire: socket.socket) -> None:
         wire.recv(1 << 16)
         with contextlib.suppress(ConnectionError):
-            wire.sendall(FRAMES[name])
+            wire.sendall(FRAMES[name]())
             done.wait(LIMIT)
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -84,7 +84,7 @@ def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_frames_an_answer_has_the_same_bounds(name: str) -> None:
-    with sent(ANSWERS[name] + bytes(MAX_BYTES)) as wire, pytest.raises(BadAnswerError):
+    with sent(ANSWERS[name]() + bytes(MAX_BYTES)) as wire, pytest.raises(BadAnswerError):
         read_answer(wire, False, LIMIT)
 
 

@@ -38,10 +38,11 @@ def group(path: Path) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    leaves_sockets = metadata.version("pyspark").startswith("4.0.")  # to the garbage collector
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT_SECS))
-            if metadata.version("pyspark").startswith("4.0."):  # it leaves sockets to the garbage collector
+            if leaves_sockets:
                 item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
             if "spark" in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(group(item.path)))

@@ -27,12 +27,17 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LIMIT = 300.0  # seconds for an archive, on a busy machine
 
 
-def archive() -> Path:
-    """Return the file of the archive for this Spark and this Java, which may not exist yet."""
+def archive_of(name: str) -> Path:
+    """Return the file of the archive of this name for this virtual environment and this Java, which may not exist yet."""
     program = Path(java() or "java").resolve()
     changed = program.stat().st_mtime_ns if program.exists() else 0
     key = hashlib.sha256(f"{program} {changed}".encode()).hexdigest()[:12]
-    return Path(sys.prefix, f"spark-{key}.jsa")
+    return Path(sys.prefix, f"{name}-{key}.jsa")
+
+
+def archive() -> Path:
+    """Return the file of the archive for this Spark and this Java."""
+    return archive_of("spark")
 
 
 def environment() -> dict[str, str]:

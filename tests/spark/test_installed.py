@@ -28,25 +28,41 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
-def frames() -> list[tuple[Any, str]]:
+def pandas_frame() -> object:
     import pandas
+
+    return pandas.DataFrame({"n": [1]})
+
+
+def arrow_table() -> object:
     import pyarrow
 
-    # Spark Connect's own classes can't be imported without its packages
-    connect = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": True})()
-    polars = type("DataFrame", (), {"__module__": "polars.dataframe.frame"})()
-    return [
-        (pandas.DataFrame({"n": [1]}), "pandas.*createDataFrame"),
-        (pyarrow.table({"n": [1]}), "Arrow.*createDataFrame"),
-        (polars, "polars.*createDataFrame"),
-        (connect, "Spark Connect, which has no RDDs"),
-    ]
+    return pyarrow.table({"n": [1]})
 
 
-@pytest.mark.parametrize(("frame", "said"), frames(), ids=["pandas", "arrow", "polars", "connect"])
+def polars_frame() -> object:
+    return type("DataFrame", (), {"__module__": "polars.dataframe.frame"})()
+
+
+def connect_frame() -> object:
+    """Spark Connect's own classes can't be imported without its packages."""
+    return type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe", "isStreaming": True})()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (pandas_frame, "pandas.*createDataFrame"),
+        (arrow_table, "Arrow.*createDataFrame"),
+        (polars_frame, "polars.*createDataFrame"),
+        (connect_frame, "Spark Connect, which has no RDDs"),
+    ],
+    ids=["pandas", "arrow", "polars", "connect"],
+)
 def test_rows_of_another_library_are_refused_with_how_to_make_them_sparks(
-    spark: SparkSession, tmp_path: Path, frame: Any, said: str
+    spark: SparkSession, tmp_path: Path, make: Callable[[], Any], said: str
 ) -> None:
+    frame = make()
     ways: list[Callable[[], object]] = [
         lambda: run_topology(topology, {"numbers": frame}, spark),
         lambda: stream_topology(topology, {"numbers": frame}, checkpoint=tmp_path / "checkpoint"),

@@ -15,7 +15,8 @@ import pytest
 from multilang.shipping.cluster import STORM_VERSION, Cluster, missing_programs
 from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import NimbusError
-from tests.cli.command import multilang
+from tests.cli.command import ROOT, multilang
+from tests.storm import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,7 @@ LIMIT = 240  # seconds for what takes some: this machine may be busy with other 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if item.path.is_relative_to(HERE):
             own = "storm" not in getattr(item, "fixturenames", ())  # it starts a cluster of its own
             item.add_marker(
                 pytest.mark.xdist_group("storm clusters" if own else "storm")
@@ -57,12 +58,23 @@ def storm_programs() -> None:
 
 @pytest.fixture(scope="session")
 def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf=PATIENT)
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf={**PATIENT, **jvm.conf()})
     try:
         cluster.up()
+        jvm.make_archive(cluster, lambda conf: train(cluster, conf))
         yield cluster
     finally:
         cluster.down()
+
+
+def train(storm: Cluster, conf: dict[str, str]) -> None:
+    """Run a topology until tuples were acked, and end it."""
+    topology = ROOT / "examples" / "word_count.py"
+    give(storm, topology, "trained", **conf)
+    with storm.client() as client:
+        wait_for(lambda: acked(client, "trained", "split")[0] > 0, "a worker runs")
+        client.kill("trained", 0)
+        wait_for(lambda: not client.summary().topologies, "it has ended")
 
 
 @pytest.fixture

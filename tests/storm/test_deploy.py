@@ -39,9 +39,9 @@ nimbus = "{storm.address}"
             "-c",
             f"test.version={version}",
             "--drain",
-            3,
+            2,
             "--settled",
-            5,
+            3,
             "--wait",
             LIMIT,
             *options,
@@ -64,7 +64,7 @@ nimbus = "{storm.address}"
 
     second = deploy("two")
     assert second.returncode == 0, second.stderr
-    assert "its tuples in flight get 3 s" in second.stderr
+    assert "its tuples in flight get 2 s" in second.stderr
     assert id() != former
     wait_for(lambda: counts()[-1][0] == "two", "the second version counts")
     told_by = [version for version, _ in counts()]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster import Cluster
 
 ROUNDS = 5 if SOAK else 1
-PROGRESS = 300  # numbers to be acked between two faults
+PROGRESS = 300 if SOAK else 150  # numbers to be acked between two faults
 
 
 class Survivor:
@@ -103,9 +103,10 @@ def test_every_tuple_is_acked_whatever_is_killed(survivor: Survivor) -> None:
         survivor.kill_child,
         survivor.kill_worker,
         survivor.kill_supervisor,
-        survivor.kill_nimbus,
         survivor.rebalance,
     ]
+    if SOAK:  # no tuple passes Nimbus; and the next one waits until ZooKeeper has forgotten this one
+        faults.append(survivor.kill_nimbus)
     survivor.go_on("at the start")
     for fault in faults * ROUNDS:
         fault()

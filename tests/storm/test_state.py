@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LINES = ["the cow jumped over the moon", "an apple a day keeps the doctor away", "four score and seven years ago"]
 # So many lines that counting takes many checkpoints: here a line is acked as soon as it is counted, there with the checkpoint.
-COUNTS = {"exactly_once": 40_000 if SOAK else 20_000, "topology": 4000}
+COUNTS = {"exactly_once": 40_000 if SOAK else 10_000, "topology": 4000}
 MODES = chosen(["inprocess", "process"], "inprocess")
 KILLS = 3 if SOAK else 1
 

@@ -11,6 +11,7 @@ import pytest
 
 from multilang import ShellSpout, TopologyBuilder
 from spark_bridge.job import ComponentStartError, NotOnSparkError, SparkJobError, run_topology
+from tests.soak import sampled
 from tests.spark.job.components import FailsAtFirst, Sums
 
 if TYPE_CHECKING:
@@ -38,7 +39,9 @@ def told(folder: Path) -> Counter[str]:
 
 @pytest.mark.parametrize(
     ("arguments", "tasks", "limits"),
-    [(["tells"], 1, {}), (["tells", "asks"], 3, {}), ([], 2, {"numbers": 1000}), (["tells"], 1, {"numbers": 60})],
+    sampled(
+        [(["tells", "asks"], 3, {}), (["tells"], 1, {}), (["tells"], 1, {"numbers": 60}), ([], 2, {"numbers": 1000})], 2
+    ),
 )
 def test_it_runs_until_it_is_exhausted_and_hears_what_came_of_its_tuples(
     spark: SparkSession, tmp_path: Path, arguments: list[str], tasks: int, limits: dict[str, int]

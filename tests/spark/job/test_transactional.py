@@ -29,6 +29,7 @@ from multilang.transactional import (
 from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.maps import check_maps
+from tests.soak import combined
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count
 from tests.transactional.topologies import COUNTS, PARTITIONS, Database, UpdateCounts, opaque, topology
@@ -343,9 +344,10 @@ class CountsInAttribute(CountsInFinish):
         self.found = found
 
 
-@pytest.mark.parametrize("first", ["spark", "embedded"])
-@pytest.mark.parametrize("lost", ["gone", "older", "renamed"])
-@pytest.mark.parametrize("bolt", [CountsInAttribute, CountsInFinish])
+@pytest.mark.parametrize(
+    ("first", "lost", "bolt"),
+    combined(["spark", "embedded"], ["gone", "older", "renamed"], [CountsInAttribute, CountsInFinish]),
+)
 def test_a_map_that_its_transactions_lost_is_refused_and_nothing_is_counted_without_it(
     spark: SparkSession, bolt: Any, lost: str, first: str, tmp_path: Path
 ) -> None:
