@@ -11,7 +11,7 @@ import pytest
 
 from multilang.protocol.messages import Emit, Pid
 from tests.component.harness import LIMIT
-from tests.soak import chosen, soak_only
+from tests.soak import chosen, combined, soak_only
 
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
@@ -67,8 +67,7 @@ def quietly(child: Child) -> None:
     assert (child.errors, child.stderr) == ([], b"")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize(("state", "number"), combined(list(STATES), [signal.SIGTERM, signal.SIGINT]))
 def test_a_signal_ends_the_process_in_any_state(start: Starter, state: str, number: int) -> None:
     child = in_state(start, state)
     child.signal(number)

@@ -24,7 +24,7 @@ PROGRAMS = [(language, each) for language, source in SOURCES.items() for each in
 SILENT = re.compile(
     "silent|hang|writes_much|outlives|spins|ignores|no_|never|holds|leaks|tear|torn|drops|stderr|helper|while|wait|timer|every|few_heart"
 )
-SAMPLE, LIMIT = 6, 20.0
+SAMPLE, LIMIT = 3, 20.0
 # Faults that got through once, each until a case was added for it or one looked further.
 FOUND_LATE = (
     ("contract-spout", "begins_anew_when_activated"),

@@ -14,6 +14,7 @@ from multilang.conformance import Run, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.replay import BadRecording, read_recording, replay
 from multilang.conformance.target import Target
+from tests.soak import soak_only
 
 ROOT = Path(__file__).parents[2]
 CAPTURES = sorted((ROOT / "fixtures" / "wire").glob("*.jsonl"))
@@ -115,7 +116,11 @@ def test_a_recorder_that_is_told_to_end_ends_its_component_and_keeps_what_was_sa
 
 
 @pytest.mark.parametrize(
-    "cases", [("common/pid", "common/handshake", "common/end"), ("common/io", "common/framing", "bolt/heartbeat/4")]
+    "cases",
+    [
+        pytest.param(("common/pid", "common/handshake", "common/end"), marks=soak_only),
+        ("common/io", "common/framing", "bolt/heartbeat/4"),
+    ],
 )
 def test_a_recorder_keeps_all_that_the_program_behind_it_keeps(tmp_path: Path, cases: tuple[str, ...]) -> None:
     plain = ROOT / "examples" / "conformance" / "plain.py"

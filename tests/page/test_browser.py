@@ -18,6 +18,7 @@ from multilang.page import RunPage
 from multilang.runtime.status import RunStatus
 from tests.page.browser import figure, opened
 from tests.servers import wait_for
+from tests.soak import soak_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,7 +111,10 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         assert figure(page, "acked") > grown
 
 
-@pytest.mark.parametrize("never_comes", ["", "**/*.woff2"], ids=["whole", "without_the_icons"])
+@pytest.mark.parametrize(
+    "never_comes",
+    [pytest.param("", id="whole"), pytest.param("**/*.woff2", id="without_the_icons", marks=soak_only)],
+)
 def test_a_phone_shows_all_of_it_without_scrolling_sideways(run: Run, never_comes: str) -> None:
     with opened(run.url, never_comes, viewport={"width": 390, "height": 800}, color_scheme="dark") as page:
         wait_for(lambda: figure(page, "acked") > 0, "the counts grow")

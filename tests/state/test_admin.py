@@ -14,6 +14,7 @@ from multilang.state import StateError, owner
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
+from tests.soak import combined
 from tests.state.conftest import conf_of, opened
 from tests.state.topologies import build, exact, stored, topology, words_of
 
@@ -108,22 +109,23 @@ def test_a_file_in_another_encoding_is_named(tmp_path):
     assert f"{file} is not text in UTF-8" in " ".join(shown.stderr.split())
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "not a file of multilang state export"),
-        ('{"multilang-state": 9}\n', "not a file of multilang state export"),
-        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\n{"namespace": "count-0"}\n', "line 2"),
-        ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is not JSON"),
-        ('{"multilang-state": 1, "tasks": {"count": "2"}, "txid": 3}\n', "not a file of multilang state export"),
-        ('{"multilang-state": 1, "tasks": {}, "txid": "3"}\n', "not a file of multilang state export"),
-        (EXPORTED + '{"namespace": "count-0", "key": {"a": 1}, "value": 1}\n', "line 2 is not a key with its value"),
-        (EXPORTED + '{"namespace": 7, "key": "a", "value": 1}\n', "line 2 is not a key with its value"),
-        (EXPORTED + '{"namespace": "count-0", "key": "a", "value": null}\n', "line 2 has no value"),
-        (EXPORTED + '{"namespace": "count-2", "key": "a", "value": 1}\n', "line 2 has no value, or is of no task"),
-    ],
-)
-def test_a_file_that_is_none_is_refused_and_nothing_changes(counted, tmp_path, text, says):
+NO_EXPORTS = [
+    ("", "not a file of multilang state export"),
+    ('{"multilang-state": 9}\n', "not a file of multilang state export"),
+    ('{"multilang-state": 1, "tasks": {}, "txid": 3}\n{"namespace": "count-0"}\n', "line 2"),
+    ('{"multilang-state": 1, "tasks": {}, "txid": 3}\nnonsense\n', "line 2 is not JSON"),
+    ('{"multilang-state": 1, "tasks": {"count": "2"}, "txid": 3}\n', "not a file of multilang state export"),
+    ('{"multilang-state": 1, "tasks": {}, "txid": "3"}\n', "not a file of multilang state export"),
+    (EXPORTED + '{"namespace": "count-0", "key": {"a": 1}, "value": 1}\n', "line 2 is not a key with its value"),
+    (EXPORTED + '{"namespace": 7, "key": "a", "value": 1}\n', "line 2 is not a key with its value"),
+    (EXPORTED + '{"namespace": "count-0", "key": "a", "value": null}\n', "line 2 has no value"),
+    (EXPORTED + '{"namespace": "count-2", "key": "a", "value": 1}\n', "line 2 has no value, or is of no task"),
+]
+
+
+@pytest.mark.parametrize(("counted", "case"), combined(["sqlite", "redis"], NO_EXPORTS), indirect=["counted"])
+def test_a_file_that_is_none_is_refused_and_nothing_changes(counted, tmp_path, case):
+    text, says = case
     file = tmp_path / "file"
     file.write_text(text)
     shown = multilang("state", "import", WHERE, file, "--replace", *options(counted))
@@ -134,7 +136,7 @@ def test_a_file_that_is_none_is_refused_and_nothing_changes(counted, tmp_path, t
     found.close()
 
 
-@pytest.mark.parametrize("tasks", [1, 3, 5])
+@pytest.mark.parametrize(("counted", "tasks"), combined(["sqlite", "redis"], [1, 3, 5]), indirect=["counted"])
 def test_keys_are_divided_among_other_tasks_as_the_fields_grouping_will(counted, tasks):
     parallel = build_with(tasks)
     with (
