@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from multilang.component.many import Tuples
     from multilang.protocol.messages import Tuple, Values
 
+END, FAIL, FAIL_AND_END = "end", "fail", "fail and end"
 _IN_TIMER = "in a timer"
 
 
@@ -23,11 +24,15 @@ class Bolt(Component):
     """A bolt that decides everything itself: anchors, and the ack or fail of each tuple (Storm's IBolt).
 
     A FailedException from ``process`` fails the tuple. Any other exception is reported and ends the process, so that
-    Storm starts it again and its tuples are replayed.
+    Storm starts it again and its tuples are replayed, unless ``on_exception`` says otherwise.
     """
 
     acks_ticks: ClassVar[bool] = True
     """True if a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
+
+    on_exception: ClassVar[str] = END
+    """What an exception from ``process`` does: ``"end"`` reports it and ends the process, so that Storm starts it again;
+    ``"fail"`` reports it and fails the tuple, and the process goes on; ``"fail and end"`` fails the tuple first."""
 
     _collector: BoltCollector
 
@@ -163,6 +168,10 @@ class Bolt(Component):
         except FailedException as error:  # as at a tick: there is no tuple that could fail
             if isinstance(error, ReportedFailedException):
                 report_exception(self, error, None, _IN_TIMER)
+        except Exception as error:
+            if self.on_exception != FAIL:
+                raise
+            report_exception(self, error, None, _IN_TIMER)  # user code: as in process, the task goes on
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
@@ -225,14 +234,10 @@ class AnchoredBolt(Bolt):
 class BasicBolt(AnchoredBolt):
     """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
-    Any exception from ``process`` is reported and fails the tuple; the process goes on. (This is Storm's IBasicBolt,
-    with the failure handling of Storm's storm.py.) ``process_many`` is the same for all of its tuples: what it emits is
+    Any exception from ``process`` is reported and fails the tuple; the process goes on, unless ``on_exception`` says otherwise.
+    (This is Storm's IBasicBolt, with the failure handling of Storm's storm.py.) ``process_many`` is the same for all of its tuples: what it emits is
     anchored to all, which are acked when it returns, unless it did so itself, and fail when it raises. FailedException fails the tuple without a report. An exception from
     a timer's callback is reported, too, and the process goes on.
     """
 
-    def _run_timer(self, callback: Callable[[], object]) -> None:
-        try:
-            super()._run_timer(callback)
-        except Exception as error:  # noqa: BLE001 - user code: as in process, the task goes on
-            report_exception(self, error, None, _IN_TIMER)
+    on_exception = FAIL

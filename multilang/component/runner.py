@@ -5,8 +5,8 @@ from __future__ import annotations
 from operator import length_hint
 
 from multilang.component.base import attach, collector_of, end
-from multilang.component.bolt import BasicBolt, Bolt
-from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.bolt import END, FAIL, FAIL_AND_END, BasicBolt, Bolt
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.settings import check
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
@@ -33,6 +33,10 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
     if bolt.wrapped is not None:
         wrapper: Any = bolt
         return wrapper.start(collector, conf, context)  # type: ignore[no-any-return]
+    if bolt.on_exception not in (END, FAIL, FAIL_AND_END):
+        raise ConfigError(
+            f"{type(bolt).__name__}.on_exception is {bolt.on_exception!r}; write {END!r}, {FAIL!r} or {FAIL_AND_END!r}"
+        )
     _connect(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
@@ -87,13 +91,14 @@ def _many(bolt: Bolt, collector: BoltCollector, process_many: Callable[[Tuples],
             if basic:
                 settle(tups, True)
         except Exception as error:
-            if not isinstance(error, FailedException):
-                if not basic:
-                    raise
+            is_failure = isinstance(error, FailedException)
+            ends = not is_failure and bolt.on_exception != FAIL
+            if not ends and (not is_failure or isinstance(error, ReportedFailedException)):
                 report_exception(bolt, error, tups[0], f"in {len(tups)} tuples, the first of them")
-            elif isinstance(error, ReportedFailedException):
-                report_exception(bolt, error, tups[0], f"in {len(tups)} tuples, the first of them")
-            settle(tups, False)
+            if is_failure or bolt.on_exception != END:
+                settle(tups, False)
+            if ends:
+                raise
         scope.current = None
 
     return execute
@@ -128,6 +133,9 @@ def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 process(tup)
         except FailedException as error:
             _fail(bolt, collector, tup, error)
+        except Exception as error:
+            if _ends(bolt, collector, tup, error):
+                raise
         scope.current = None
 
     return execute
@@ -149,20 +157,31 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 ack(tup)
         except FailedException as error:
             _fail(bolt, collector, tup, error)
-        except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
-            report_exception(bolt, error, tup)
-            if tup.unfinished:
-                collector.fail(tup)
-            else:
-                collector.fail_acked(tup)
+        except Exception as error:
+            if _ends(bolt, collector, tup, error):
+                raise
         scope.current = None
 
     return execute
 
 
+def _ends(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: Exception) -> bool:
+    """Handle an exception as the bolt's ``on_exception`` says, and return whether it ends the task, whose runner reports it."""
+    ends = bolt.on_exception != FAIL
+    if not ends:
+        report_exception(bolt, error, tup)
+    if bolt.on_exception != END:
+        _settle_failed(collector, tup)
+    return ends
+
+
 def _fail(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: FailedException) -> None:
     if isinstance(error, ReportedFailedException):
         report_exception(bolt, error, tup)
+    _settle_failed(collector, tup)
+
+
+def _settle_failed(collector: BoltCollector, tup: Tuple) -> None:
     if tup.unfinished:
         collector.fail(tup)
     else:

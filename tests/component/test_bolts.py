@@ -105,6 +105,35 @@ def test_any_other_exception_of_a_bolt_is_reported_and_ends_the_process_with_sta
     assert (child.acked, child.failed, child.stderr) == ([], [], b"")
 
 
+@pytest.mark.parametrize("base", ["BasicBolt", "Bolt"])
+@pytest.mark.parametrize("how", ["end", "fail", "fail and end"])
+def test_a_bolt_says_what_its_exceptions_do(start: Starter, base: str, how: str) -> None:
+    child = start(f"""
+        class Part({base}):
+            on_exception = "{how}"
+            def process(self, tup):
+                raise KeyError("lost")
+        """)
+    id = child.give("x")
+    if "end" in how:
+        child.ended(1)
+    else:
+        child.until(lambda: child.failed)
+        child.beat()
+    (error,) = child.errors
+    assert "'lost'" in error
+    assert (child.acked, child.failed) == ([], [id] if "fail" in how else [])
+
+
+def test_what_an_exception_does_is_one_of_three(start: Starter) -> None:
+    child = start("""
+        class Part(BasicBolt):
+            on_exception = "stop"
+        """)
+    child.ended(78)
+    assert "Part.on_exception is 'stop'; write 'end', 'fail' or 'fail and end'" in child.errors[0]
+
+
 def test_an_exception_that_cannot_be_shown_is_reported_all_the_same(start: Starter) -> None:
     child = start("""
         class Shy(Exception):
