@@ -9,14 +9,17 @@ import click
 from multilang.cli import exits
 from multilang.cli.said import echo
 from multilang.compat.migrate import (
+    Finding,
     as_text,
     findings,
     from_clojure,
     from_flux,
     is_old_storm,
     python_files,
+    settings_files,
     wheel_findings,
 )
+from multilang.compat.own_api import Plan, plan
 from multilang.compat.python2 import rewrite
 
 
@@ -28,8 +31,14 @@ from multilang.compat.python2 import rewrite
     help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), topologies in Clojure as classes of "
     "streamparse's DSL, and those of Flux's as modules of this library; the old files stay, as *.bak or as they were.",
 )
+@click.option(
+    "--own-api",
+    is_flag=True,
+    help="Show which component classes can be written over to this library's own without a change of meaning, and why the others "
+    "stay on the layer; with --fix, write them over. The old files stay as *.bak.",
+)
 @click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
-def migrate(path: str, fix: bool, offline: bool) -> int:
+def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
     """Show what stops a project of streamparse, pystorm, storm.py or Petrel from running here.
 
     Each line names the file, the line, and what to do. Nothing of the project is run. Within a minute pip's index is
@@ -42,7 +51,12 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     if fix:
         _rewrite(path)
+    own = plan(python_files(path), settings_files(path)) if own_api else None
+    if own is not None and fix:
+        echo("".join(f"written over: {each}\n" for each in own.write()), nl=False, err=True)
     found = findings(path, rewritten=fix)
+    if own is not None:
+        found = sorted([*found, *_notes(own, fix)], key=lambda each: (each.path, each.line))
     if not offline:
         found += wheel_findings(path)
     if found:
@@ -50,6 +64,17 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
     stops = sum(each.stops for each in found)
     echo(f"{stops} to mend, {len(found) - stops} to know", err=True)
     return exits.FAILED_TUPLES if stops else exits.OK
+
+
+def _notes(own: Plan, fix: bool) -> list[Finding]:
+    """Return what is to know about the component classes of a project."""
+    notes = []
+    for path, line, name, base in own.written if not fix else ():
+        notes.append(Finding(path, line, f"{name} can become a {base} of multilang", "--fix writes it over", False))
+    for each in own.kept:
+        what = f"{each.name} stays on the layer, where it runs as it is: {each.reason}"
+        notes.append(Finding(each.path, each.line, what, "nothing, or write it over by hand", False))
+    return notes
 
 
 def _rewrite(path: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import cache
 
+from multilang.component.base import Component
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -49,6 +51,24 @@ def around(adapter: Any, given: Any, output_fields: Any = None, output_streams: 
     """
     kind = given if isinstance(given, type) else type(given)
     return _named(adapter, kind)(given, output_fields, output_streams)
+
+
+def own(given: Any, output_fields: Any = None, output_streams: Any = None) -> Any:
+    """Return a component of this library's own, of a project that is written over to it in part; None for any other.
+
+    Args:
+        given: The class, or an instance.
+        output_fields: The fields of the default stream; None: those that the class declares.
+        output_streams: Further streams by name.
+    """
+    kind = given if isinstance(given, type) else type(given)
+    if not issubclass(kind, Component):
+        return None
+    component = given() if isinstance(given, type) else given
+    if output_fields is not None or output_streams:
+        component.output_fields = output_fields
+        component.output_streams = output_streams
+    return component
 
 
 @cache

@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 
-from multilang.compat.adapters import around
+from multilang.compat.adapters import around, own
 from multilang.compat.petrel import storm
 from multilang.compat.storm import running as storm_running
 from multilang.component.errors import ConfigError
@@ -92,13 +92,17 @@ def adapted(given: Any, output_fields: Any = None, output_streams: Any = None) -
     """Return a component of this library that runs one of Petrel's.
 
     Args:
-        given: The class, of which each task makes its own instance, or an instance.
+        given: The class, of which each task makes its own instance, or an instance. One of this library's own is returned as it
+            is, with the fields and streams given here.
         output_fields: The fields of the default stream.
         output_streams: Further streams by name.
 
     Raises:
         ConfigError: It is neither a bolt nor a spout of Petrel's.
     """
+    component = own(given, output_fields, output_streams)
+    if component is not None:
+        return component
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, storm.Bolt | storm.BasicBolt):
         return around(BoltAdapter, given, output_fields, output_streams)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from multilang.compat.streamparse import thrift
+from multilang.component.base import Component
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
@@ -97,8 +98,13 @@ class TopologyBuilder:
     def common(self, id: str, component: Any) -> thrift.ComponentCommon:
         """Return the inputs, streams, number of tasks and conf of a component, with its default stream."""
         common = self.commons[id]
-        fields = list(component.declareOutputFields() or ())
-        common.streams[_DEFAULT] = thrift.StreamInfo(output_fields=fields, direct=False)
+        if isinstance(component, Component):
+            for name, stream in component.declared_streams().items():
+                common.streams[name] = thrift.StreamInfo(output_fields=list(stream.fields), direct=stream.direct)
+            common.streams.setdefault(_DEFAULT, thrift.StreamInfo(output_fields=[], direct=False))
+        else:
+            fields = list(component.declareOutputFields() or ())
+            common.streams[_DEFAULT] = thrift.StreamInfo(output_fields=fields, direct=False)
         return common
 
     def _declare(self, id: str, component: Any, parallelism_hint: int | None) -> None:
@@ -108,7 +114,8 @@ class TopologyBuilder:
         if isinstance(component, type):
             raise TopologyError(f"{id!r} is given the class {component.__name__}; write {component.__name__}() for it")
         common = thrift.ComponentCommon(inputs={}, streams={}, parallelism_hint=parallelism_hint)
-        conf = component.getComponentConfiguration()
+        is_own = isinstance(component, Component)  # of a project that is written over in part
+        conf = dict(component.component_conf) if is_own else component.getComponentConfiguration()
         if conf is not None:
             common.json_conf = json.dumps(conf)
         self.commons[id] = common
@@ -166,5 +173,9 @@ class BoltGetter:
 
 
 def _object(component: Any) -> thrift.ComponentObject:
-    shell = thrift.ShellComponent(execution_command=component.execution_command, script=component.script)
+    if isinstance(component, Component):
+        place = f"{type(component).__module__}:{type(component).__name__}"
+        shell = thrift.ShellComponent(execution_command="python", script=f"-m multilang.component {place}")
+    else:
+        shell = thrift.ShellComponent(execution_command=component.execution_command, script=component.script)
     return thrift.ComponentObject(shell=shell)

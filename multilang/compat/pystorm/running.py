@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.compat.adapters import Adapter, around
+from multilang.compat.adapters import Adapter, around, own
 from multilang.compat.pystorm.bolt import Bolt, TicklessBatchingBolt
 from multilang.compat.pystorm.links import BoltLink, SpoutLink
 from multilang.compat.pystorm.spout import Spout
@@ -80,13 +80,17 @@ def adapted(
     >>> builder.set_bolt("count", adapted(Count, ["word", "count"])).fields_grouping("split", "word")
 
     Args:
-        given: The class, of which each task makes its own instance, or an instance.
+        given: The class, of which each task makes its own instance, or an instance. One of this library's own is returned as it
+            is, with the fields and streams given here.
         output_fields: The fields of the default stream.
         output_streams: Further streams by name.
 
     Raises:
         ConfigError: It is neither a bolt nor a spout of pystorm's.
     """
+    component = own(given, output_fields, output_streams)
+    if component is not None:
+        return component
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, Bolt):
         return around(BoltAdapter, given, output_fields, output_streams)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 
-from multilang.compat.adapters import Adapter, around
+from multilang.compat.adapters import Adapter, around, own
 from multilang.compat.nowhere import nowhere
 from multilang.compat.storm import components
 from multilang.compat.storm.calls import enter
@@ -200,13 +200,17 @@ def adapted(
     """Return a component of this library that runs one of storm.py's.
 
     Args:
-        given: The class, of which each task makes its own instance, or an instance.
+        given: The class, of which each task makes its own instance, or an instance. One of this library's own is returned as it
+            is, with the fields and streams given here.
         output_fields: The fields of the default stream.
         output_streams: Further streams by name.
 
     Raises:
         ConfigError: It is neither a bolt nor a spout of storm.py's.
     """
+    component = own(given, output_fields, output_streams)
+    if component is not None:
+        return component
     kind = given if isinstance(given, type) else type(given)
     if issubclass(kind, components.Bolt | components.BasicBolt):
         return around(BoltAdapter, given, output_fields, output_streams)

@@ -9,6 +9,7 @@ import sys
 from multilang.compat.project import ENVIRONMENT, Project, project_of
 from multilang.compat.pystorm.running import adapted
 from multilang.compat.streamparse.dsl.component import ShellComponentSpec
+from multilang.compat.streamparse.dsl.spec import RUN
 from multilang.compat.streamparse.dsl.spout import JavaSpoutSpec, ShellSpoutSpec
 from multilang.compat.streamparse.dsl.util import to_python_arg_list
 from multilang.component import find
@@ -29,8 +30,6 @@ from multilang.topology.home import Home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-RUN = "streamparse_run"
 
 
 def own_topology(declared: Any, name: str | None = None, environment: str | None = None) -> Topology:
@@ -95,7 +94,9 @@ def _component(spec: Any, default: Stream | None, streams: dict[str, Stream]) ->
     shell = spec.component_object.shell
     assert shell is not None
     if shell.execution_command == RUN:
-        return adapted(spec.component_cls, default, streams)  # type: ignore[arg-type]  # a Stream is one, too
+        component = adapted(spec.component_cls, default, streams)  # type: ignore[arg-type]  # a Stream is one, too
+        component.component_conf = {}  # it is in the spec's, unless the spec has another
+        return component
     kind = ShellSpout if isinstance(spec, ShellSpoutSpec) else ShellBolt
     return kind([shell.execution_command, *shell.script.split()], default, streams)  # type: ignore[arg-type]
 

@@ -8,6 +8,7 @@ import os
 import sys
 
 from multilang.compat.pystorm.component import serializers
+from multilang.component.base import Component
 
 RESOURCES_PATH = "resources"
 
@@ -25,7 +26,9 @@ def main() -> None:
     if os.path.isfile(os.path.join(inner, *module.split(".")) + ".py"):
         folder = inner
     sys.path.append(folder)
-    getattr(importlib.import_module(module), name)(serializer=options.serializer).run()
+    kind = getattr(importlib.import_module(module), name)
+    component = kind() if issubclass(kind, Component) else kind(serializer=options.serializer)
+    component.run()
 
 
 if __name__ == "__main__":

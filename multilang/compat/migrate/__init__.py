@@ -1,0 +1,24 @@
+"""Things that stop a program of another library's from running here, each with its line and what to do. Nothing is run."""
+
+from __future__ import annotations
+
+from multilang.compat.migrate.files import MAX_BYTES, python_files, settings_files
+from multilang.compat.migrate.finding import Finding, as_text
+from multilang.compat.migrate.findings import findings
+from multilang.compat.migrate.python import is_old_storm
+from multilang.compat.migrate.requirements import requirement_files, wheel_findings
+from multilang.compat.migrate.topologies import from_clojure, from_flux
+
+__all__ = [
+    "MAX_BYTES",
+    "Finding",
+    "as_text",
+    "findings",
+    "from_clojure",
+    "from_flux",
+    "is_old_storm",
+    "python_files",
+    "requirement_files",
+    "settings_files",
+    "wheel_findings",
+]

@@ -1,0 +1,58 @@
+"""All things that stop a project."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from multilang.compat.migrate.files import files_of, python_files, why_unread
+from multilang.compat.migrate.finding import Finding
+from multilang.compat.migrate.others import OF_PETREL, OF_PYLEUS, in_others
+from multilang.compat.migrate.python import WITHOUT_OUTPUTS, in_python
+from multilang.compat.migrate.settings import in_config
+from multilang.compat.migrate.topologies import dsl_file, in_clojure, in_flux
+from multilang.component.find import YAML
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_OUTPUTS = re.compile(r"^(\w+)\.outputs = ", re.MULTILINE)
+
+
+def findings(root: str, rewritten: bool = False) -> list[Finding]:
+    """Return everything that was found in a project, or in one file, by file and line.
+
+    Args:
+        root: The folder or the file.
+        rewritten: Whether Python 2 has been rewritten already, so that what is left is for the user.
+    """
+    found: list[Finding] = []
+    for path in files_of(root):
+        name = os.path.basename(path)
+        unread = why_unread(path) if name.endswith((".py", ".json", ".clj")) or name in OF_PETREL else ""
+        if unread:
+            found.append(Finding(path, 0, unread, "look at it by hand", False))
+        elif name.endswith(".py"):
+            found += in_python(path, root, rewritten)
+        elif name.endswith(".clj") and os.path.basename(os.path.dirname(path)) == "topologies":
+            if not os.path.exists(dsl_file(path)):
+                found.append(in_clojure(path))
+        elif name == "config.json":
+            found += in_config(path)
+        elif name.endswith(YAML) and name != OF_PYLEUS and not why_unread(path):
+            found += in_flux(path)
+        else:
+            found += in_others(path, name)
+    given = {f"{name}{WITHOUT_OUTPUTS}" for name in _outputs_given(root)}
+    return sorted(
+        (each for each in found if each.what not in given), key=lambda each: (each.path, each.line, each.what)
+    )
+
+
+def _outputs_given(root: str) -> Iterator[str]:
+    """Return the names of classes to which a topology gives their outputs, as those do that were in Clojure."""
+    for path in python_files(root):
+        if os.path.basename(os.path.dirname(path)) == "topologies":
+            with open(path, encoding="utf-8", errors="replace") as file:
+                yield from _OUTPUTS.findall(file.read())

@@ -1,0 +1,109 @@
+"""Topologies in Clojure and of Flux's, which are written over to Python."""
+
+from __future__ import annotations
+
+import os
+
+from multilang.compat.clojure import as_dsl
+from multilang.compat.flux import Declared, is_flux
+from multilang.compat.migrate.files import files_of, why_unread
+from multilang.compat.migrate.finding import Finding
+from multilang.compat.migrate.others import OF_PYLEUS
+from multilang.component.errors import ConfigError
+from multilang.component.find import YAML
+from multilang.topology.errors import TopologyError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def from_clojure(root: str) -> list[str]:
+    """Write each topology in Clojure as one of streamparse's DSL beside it, and return the new files.
+
+    Those that can't be rewritten mechanically, or that were rewritten already, are left alone.
+
+    Args:
+        root: The project's folder.
+    """
+    made = []
+    for path in files_of(root):
+        if not path.endswith(".clj") or os.path.basename(os.path.dirname(path)) != "topologies":
+            continue
+        new = dsl_file(path)
+        if not os.path.lexists(new) and not why_unread(path):
+            try:
+                text = _dsl_of(path)
+            except (OSError, ValueError):
+                continue  # which findings() tells
+            with open(new, "x", encoding="utf-8") as file:
+                file.write(text)
+            made.append(new)
+    return made
+
+
+def from_flux(root: str) -> list[str]:
+    """Write each topology of Flux's as a module of this library beside its programs, and return the new files.
+
+    Those that need Java, or that were written already, are left alone.
+
+    Args:
+        root: The project's folder.
+    """
+    made = []
+    for path in files_of(root):
+        declared = _flux_of(path)
+        new = None if declared is None else declared.file
+        if declared is None or new is None or os.path.lexists(new):
+            continue
+        with open(new, "x", encoding="utf-8") as file:
+            file.write(declared.text())
+        made.append(new)
+    return made
+
+
+def _flux_of(path: str) -> Declared | None:
+    """Return what a file of Flux's declares; None for any other file, and for one that needs Java."""
+    if not path.endswith(YAML) or os.path.basename(path) == OF_PYLEUS or why_unread(path):
+        return None
+    try:
+        declared = Declared(path) if is_flux(path) else None
+        if declared is not None:
+            declared.text()
+    except ConfigError:
+        return None
+    return declared
+
+
+def in_flux(path: str) -> Iterator[Finding]:
+    """Return why a topology of Flux's does not run as it is."""
+    try:
+        if is_flux(path):
+            Declared(path).text()
+    except TopologyError as error:
+        yield Finding(path, 0, "a topology of Flux's", str(error).removeprefix(f"{os.path.abspath(path)}: "))
+    except ConfigError:
+        return  # YAML of something else, or without the package that reads it
+
+
+def in_clojure(path: str) -> Finding:
+    """Return what is to do about a topology in Clojure."""
+    fix = f"declare it as a class of streamparse's DSL in {os.path.basename(dsl_file(path))}"
+    try:
+        _dsl_of(path)
+    except (OSError, ValueError) as error:
+        return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix can't, because {error}")
+    return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix does")
+
+
+def dsl_file(path: str) -> str:
+    """Return the file of a topology in Clojure as a class; its components' module or package may have its name."""
+    folder, name = os.path.split(path[:-4])
+    beside = os.path.join(os.path.dirname(folder), "src", name)
+    taken = os.path.isdir(beside) or os.path.isfile(f"{beside}.py")
+    return os.path.join(folder, f"{name}_topology.py" if taken else f"{name}.py")
+
+
+def _dsl_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return as_dsl(file.read(), os.path.basename(path)[:-4])
