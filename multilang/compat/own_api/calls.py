@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 
+from multilang.compat.own_api.work import Work
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.compat.own_api.methods import Methods
+    from multilang.compat.own_api.classes import Found
+    from multilang.compat.own_api.declarations import Declarations
 
 _PYSTORMS_BOLT = ("tup", "stream", "anchors", "direct_task", "need_task_ids")
 _PYSTORMS_SPOUT = ("tup", "tup_id", "stream", "direct_task", "need_task_ids")
 _STORMS_BOLT = ("tup", "stream", "anchors", "directTask", "need_task_ids")
 _STORMS_SPOUT = ("tup", "stream", "id", "directTask", "need_task_ids")
 _OURS = {"tup": "values", "id": "tup_id", "directTask": "direct_task"}
+_CAUGHT = {"BaseException", "Exception"}
+_SAFE_CALLS = {"bool", "float", "int", "len", "repr", "round", "str"}
 _ODD = {"Decimal", "bytearray", "bytes", "memoryview"}
 
 
-class Emits:
+class Emits(Work):
     """The emits of a class.
 
     Attributes:
@@ -24,9 +29,8 @@ class Emits:
         calls: All of them.
     """
 
-    def __init__(self, methods: Methods) -> None:
-        self.methods = methods
-        self.found = methods.found
+    def __init__(self, found: Found, declared: Declarations) -> None:
+        super().__init__(found, declared)
         self.calls: set[ast.AST] = set()
 
     @property
@@ -40,7 +44,7 @@ class Emits:
         is_spout = self.found.kind.is_spout
         if name == "emit_many":
             names: tuple[str, ...] = ("tuples", "stream", "anchors")
-            if is_spout or self.methods.declared.adds_anchors or self._is_strange(call, names):
+            if is_spout or self.declared.adds_anchors or self._is_strange(call, names):
                 self.found.keep(call, "emit_many has arguments that multilang's does not take")
                 return
             for keyword in call.keywords:
@@ -55,7 +59,7 @@ class Emits:
             if keyword.arg in _OURS:
                 self._rename(keyword, _OURS[keyword.arg])
         self._check(call, given)
-        if self.methods.declared.adds_anchors and "anchors" not in given:
+        if self.declared.adds_anchors and "anchors" not in given:
             self._anchor(call)
 
     def function(self, call: ast.Call, function: str, own_name: str) -> None:
@@ -76,7 +80,7 @@ class Emits:
         if self._is_strange(call, names, args):
             return
         given = dict(zip(names, args, strict=False)) | {each.arg or "": each.value for each in call.keywords}
-        is_used = not isinstance(self.methods.parents[call], ast.Expr)
+        is_used = not isinstance(self.parents[call], ast.Expr)
         reason = self._reason(call, function, direct, given, is_used)
         if reason:
             found.keep(call, reason)
@@ -137,10 +141,10 @@ class Emits:
 
     def _anchor(self, call: ast.Call) -> None:
         """Write the anchor that pystorm adds by itself."""
-        method = self.methods.method(call)
+        method = self.method(call)
         parent: ast.AST = call
         while parent is not method:
-            parent = self.methods.parents[parent]
+            parent = self.parents[parent]
             if isinstance(parent, ast.Lambda | ast.FunctionDef) and parent is not method:
                 method = None
                 break
@@ -153,7 +157,7 @@ class Emits:
         self._add(call, self.found.source.end(call) - 1, f", anchors=[{name}]")
 
     def _is_current(self, call: ast.Call, anchors: ast.expr) -> bool:
-        method = self.methods.method(call)
+        method = self.method(call)
         return (
             method is not None
             and method.name == "process"
@@ -161,6 +165,20 @@ class Emits:
             and [each.id for each in anchors.elts if isinstance(each, ast.Name)] == [method.args.args[1].arg]
             and len(anchors.elts) == 1
         )
+
+    def _may_be_lost(self, call: ast.Call) -> bool:
+        """Return whether user code catches all exceptions of an emit."""
+        node: ast.AST = call
+        while node in self.parents:
+            parent = self.parents[node]
+            if isinstance(parent, ast.Try) and node in parent.body:
+                caught = [
+                    each for handler in parent.handlers for each in ast.walk(handler.type or ast.Name("Exception"))
+                ]
+                if any(isinstance(each, ast.Name) and each.id in _CAUGHT for each in caught):
+                    return True
+            node = parent
+        return False
 
     def _check(self, call: ast.Call, given: dict[str, ast.expr]) -> None:
         """Keep the class if an emit has values or a stream that this library refuses."""
@@ -173,7 +191,11 @@ class Emits:
                         each,
                         "a value that JSON lacks, which the layer converts as simplejson does, and multilang refuses",
                     )
-        widths = self.methods.declared.streams
+        if self._may_be_lost(call) and not _is_safe(values):
+            found.keep(
+                call, "an exception of an emit is caught here, and multilang's raises one for a value that JSON lacks"
+            )
+        widths = self.declared.streams
         if not found.kind.is_pystorms or widths is None:
             return
         if stream is not None and not (isinstance(stream, ast.Constant) and isinstance(stream.value, str | None)):
@@ -202,6 +224,19 @@ def odd_values(found_node: ast.AST) -> ast.AST | None:
         ):
             return each
     return None
+
+
+def _is_safe(values: ast.expr | None) -> bool:
+    """Return whether JSON has the values of an emit, whatever they are."""
+    if isinstance(values, ast.List | ast.Tuple):
+        return all(map(_is_safe, values.elts))
+    if isinstance(values, ast.Call):
+        return isinstance(values.func, ast.Name) and values.func.id in _SAFE_CALLS
+    if isinstance(values, ast.Subscript | ast.Attribute):  # of a tuple's values, which came as JSON
+        return isinstance(values.value, ast.Attribute) and values.value.attr == "values"
+    return isinstance(values, ast.JoinedStr) or (
+        isinstance(values, ast.Constant) and not isinstance(values.value, bytes)
+    )
 
 
 def _is_odd(node: ast.AST) -> bool:

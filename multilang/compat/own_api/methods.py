@@ -7,6 +7,7 @@ import ast
 from multilang.compat.own_api.calls import Emits
 from multilang.compat.own_api.libraries import function_of, is_library
 from multilang.compat.own_api.tuples import Tuples
+from multilang.compat.own_api.work import Work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,15 +45,13 @@ _INHERITED = {"activate", "ack", "deactivate", "fail", "initialize", "next_tuple
 _OWN_VALUES = {"conf": 0, "context": 1}  # attributes that a component has here anyway: the arguments of initialize()
 
 
-class Methods:
+class Methods(Work):
     """The methods of a class; ``write`` judges them and notes the changes."""
 
     def __init__(self, found: Found, declared: Declarations, project: Project) -> None:
-        self.found = found
-        self.declared = declared
+        super().__init__(found, declared)
         self.project = project
         self.kind = found.kind
-        self.parents = {child: node for node in ast.walk(found.node) for child in ast.iter_child_nodes(node)}
         self.selves: dict[ast.AST, str] = {}
         self.users = {name for each in found.line for name in [*each.functions(), *each.assigned()]}
         self.stored = {
@@ -61,8 +60,8 @@ class Methods:
             for node in ast.walk(each.node)
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
         }
-        self.emits = Emits(self)
-        self.tuples = Tuples(self)
+        self.emits = Emits(found, declared)
+        self.tuples = Tuples(found, declared, self.emits.calls)
         self._calls: dict[str, Callable[[ast.Call], None]] = {
             "ack": self._settle,
             "emit": lambda call: self.emits.own(call, "emit"),
@@ -88,22 +87,6 @@ class Methods:
             self._storms_names(functions)
         if self.kind.library == "streamparse" and self.emits.any and self.declared.streams is None:
             found.keep(found.node, f"{found.name} emits, and declares no outputs")
-
-    def self_of(self, function: ast.FunctionDef) -> str | None:
-        """Return the name that a method has for its instance; None for a static method."""
-        names = {each.id for each in function.decorator_list if isinstance(each, ast.Name)}
-        if names & {"staticmethod", "classmethod"} or not function.args.args:
-            return None
-        return function.args.args[0].arg
-
-    def method(self, node: ast.AST) -> ast.FunctionDef | None:
-        """Return the method that a node is in."""
-        while node in self.parents:
-            parent = self.parents[node]
-            if parent is self.found.node:
-                return node if isinstance(node, ast.FunctionDef) else None
-            node = parent
-        return None
 
     def _signature(self, name: str, function: ast.FunctionDef) -> None:
         found, kind = self.found, self.kind
@@ -190,7 +173,7 @@ class Methods:
             return
         if name in kind.ours:
             found.keep(node, f"self.{name} is a name that multilang's components have themselves")
-        elif name in kind.theirs and name not in _READ:
+        elif name in kind.theirs and name not in (*_READ, "pid"):
             found.keep(node, f"it gives self.{name} of the library's own another value")
 
     def _load(self, node: ast.Attribute, name: str) -> None:
@@ -199,7 +182,7 @@ class Methods:
             if name == "nextTuple" and kind.is_spout and not kind.is_pystorms:
                 self._rename(node, "next_tuple")
             return
-        if name in self.stored and name in _READ:
+        if name in self.stored and name in (*_READ, "pid"):
             return
         if not kind.is_pystorms:
             if name in kind.theirs - {"initialize", "process", "ack", "fail", "activate", "deactivate"}:

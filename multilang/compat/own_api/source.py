@@ -96,7 +96,7 @@ class Source:
             return True
 
     def dotted(self, node: ast.expr) -> str | None:
-        """Return what a name with dots stands for, by the module's imports: ``storm.emit``; None for anything else."""
+        """Return what a name with dots stands for, by the module's imports; None for anything else."""
         names: list[str] = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)

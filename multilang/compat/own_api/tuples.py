@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 
+from multilang.compat.own_api.work import Work
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.compat.own_api.methods import Methods
+    from multilang.compat.own_api.classes import Found
+    from multilang.compat.own_api.declarations import Declarations
 
 _SAME = {"component", "id", "stream", "task"}
 _AS_LIST = {
@@ -27,22 +30,23 @@ _AS_LIST = {
 }
 
 
-class Tuples:
+class Tuples(Work):
     """The uses of tuples in a bolt.
 
     Attributes:
+        emits: The calls that emit.
         fine: Uses that were written over elsewhere.
     """
 
-    def __init__(self, methods: Methods) -> None:
-        self.methods = methods
-        self.found = methods.found
+    def __init__(self, found: Found, declared: Declarations, emits: set[ast.AST]) -> None:
+        super().__init__(found, declared)
+        self.emits = emits
         self.fine: set[ast.AST] = set()
         self._names: dict[str, str] = {}  # a method -> its argument that is a tuple
 
     def names_of(self, node: ast.AST) -> set[str]:
         """Return the names of tuples where a node is."""
-        method = self.methods.method(node)
+        method = self.method(node)
         if method is not None and method.name in ("process", "process_tick") and len(method.args.args) > 1:
             return {method.args.args[1].arg}
         return set()
@@ -75,7 +79,7 @@ class Tuples:
             if not isinstance(node.ctx, ast.Load):
                 self.found.keep(node, f"{name} gets another value")
                 continue
-            parent = self.methods.parents[node]
+            parent = self.parents[node]
             if isinstance(parent, ast.Attribute):
                 self._attribute(parent, name)
             elif isinstance(parent, ast.Call) and node in parent.args:
@@ -109,8 +113,8 @@ class Tuples:
         return []
 
     def _own_name(self, node: ast.AST) -> str | None:
-        method = self.methods.method(node)
-        return None if method is None else self.methods.self_of(method)
+        method = self.method(node)
+        return None if method is None else self.self_of(method)
 
     @staticmethod
     def _is_super(call: ast.Call) -> bool:
@@ -120,9 +124,9 @@ class Tuples:
         """Return whether a tuple is one of the anchors of an emit."""
         if not isinstance(parent, ast.List | ast.Tuple):
             return False
-        above = self.methods.parents[parent]
-        call = self.methods.parents[above] if isinstance(above, ast.keyword) else above
-        if call not in self.methods.emits.calls:
+        above = self.parents[parent]
+        call = self.parents[above] if isinstance(above, ast.keyword) else above
+        if call not in self.emits:
             return False
         if isinstance(above, ast.keyword):
             return above.arg == "anchors"
@@ -135,7 +139,7 @@ class Tuples:
         if node.attr == "values" and isinstance(node.ctx, ast.Load):
             self._values(node, name)
             return
-        parent = self.methods.parents[node]
+        parent = self.parents[node]
         if node.attr == "is_tick_tuple" and isinstance(parent, ast.Call) and not parent.args:
             found.edits.replace(parent, f"{name}.is_tick")
             return
@@ -143,7 +147,7 @@ class Tuples:
 
     def _values(self, node: ast.Attribute, name: str) -> None:
         """Judge one use of a tuple's values."""
-        found, parents = self.found, self.methods.parents
+        found, parents = self.found, self.parents
         parent = parents[node]
         if isinstance(parent, ast.Subscript) and parent.value is node:
             if not isinstance(parent.ctx, ast.Load):
@@ -177,7 +181,7 @@ class Tuples:
             )
             or (isinstance(parent, ast.For | ast.comprehension) and parent.iter is node)
             or (isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id in _AS_LIST)
-            or (isinstance(parent, ast.Call) and parent in self.methods.emits.calls and parent.args[:1] == [node])
+            or (isinstance(parent, ast.Call) and parent in self.emits and parent.args[:1] == [node])
             or (
                 isinstance(parent, ast.Compare)
                 and len(parent.ops) == 1
