@@ -56,7 +56,18 @@ class ProjectCommand(click.Command):
                 self._take_defaults(ctx, given)
             except ConfigError as error:
                 raise ProjectFault(str(error)) from error
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.MissingParameter as error:
+            if error.param is None or error.param.name != "topology":
+                raise
+            project = find_project(os.curdir)
+            here = "this folder is in no project" if project is None else f"{project.path} names none"
+            raise click.UsageError(
+                f"it needs a topology, and {here}: name a file or module (multilang {ctx.info_name} visits.py), or stand in a "
+                f"project's folder, whose {FILE} has a topology (multilang new makes one)",
+                ctx,
+            ) from None
 
     def _take_defaults(self, ctx: click.Context, given: dict[str, Any]) -> None:
         place = given.get("topology")

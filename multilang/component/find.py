@@ -216,13 +216,28 @@ def _from_module(name: str) -> ModuleType:
     return sys.modules[name]
 
 
+def _near(path: str) -> str:
+    """Return the question whether a file of Python's was meant that has nearly this name; empty: there is none."""
+    from difflib import get_close_matches
+
+    folder, name = os.path.split(path)
+    try:
+        there = [each for each in os.listdir(folder) if each.endswith(".py")]
+    except OSError:
+        return f"there is no folder {folder!r}, either" if not os.path.isdir(folder) else ""
+    near = get_close_matches(name, there, n=1, cutoff=0.75)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
 def _from_file(path: str) -> ModuleType:
     """Import a file as Python runs a script, with its folder first on the path.
 
     It is imported once, under its own name if that is free.
     """
     if not os.path.isfile(path):
-        raise ConfigError(f"there is no file {path!r}; write the path of a Python file, or package.module for a module")
+        raise ConfigError(
+            f"there is no file {path!r}; {_near(path) or 'write the path of a Python file, or package.module for a module'}"
+        )
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
             return module

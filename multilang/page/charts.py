@@ -21,6 +21,7 @@ BUSY = 0.9
 """The capacity from which on a component is a bottleneck."""
 
 _WIDTH, _HEIGHT = 168, 58  # of a node in a graph without zoom, in pixels
+_LETTERS = 18  # of an id and its number of tasks: for more, if they are wide ones, a node has no room
 _ACROSS, _DOWN = 248, 92  # between the middles of two nodes
 _BESIDE, _ABOVE = (_WIDTH / 2 + 8) / _ACROSS, (_HEIGHT / 2 + 16) / _DOWN  # from a node's middle to the graph's edge
 
@@ -140,12 +141,13 @@ def _way(
 
 def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool) -> dict[str, Any]:
     is_alarm = bool(each.failed or each.restarts) or (each.capacity or 0) >= BUSY
-    title = each.id if len(each.id) <= 20 else f"{each.id[:9]}…{each.id[-10:]}"
+    room = _LETTERS - len(f" ×{each.tasks}")
+    title = each.id if len(each.id) <= room else f"{each.id[: room // 2 - 1]}…{each.id[-(room - room // 2) :]}"
     lines = [f"{{title|{title}}}{{dim| ×{each.tasks}}}", f"{{figures|{per_second(each.rate)}}}"]
     if each.capacity is not None:
         lines[-1] += f"{{dim|  busy {percent(each.capacity)}}}"
     if each.restarts:
-        lines.append(f"{{alarm|↻ {number(each.restarts)} restarts}}")
+        lines.append(f"{{alarm|↻ {number(each.restarts)} restart{'s' * (each.restarts != 1)}}}")
     elif each.failed:
         lines.append(f"{{alarm|✗ {number(each.failed)} failed}}")
     elif is_alarm:

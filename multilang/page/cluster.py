@@ -137,7 +137,7 @@ def serve_cluster(connect: Callable[[], Nimbus], host: str, port: int, ready: Ca
             feed = pages.feed(name)
             feed.watch()
             ui.context.client.on_delete(feed.unwatch)
-            RunView(feed, pages.actions(name), await prefers_dark(), home="/")
+            RunView(feed, pages.actions(name), await prefers_dark(), "/", name)
 
     async def beside(_server: Any) -> None:
         await asyncio.Event().wait()

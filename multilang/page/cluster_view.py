@@ -8,7 +8,7 @@ from urllib.parse import quote
 from nicegui import ui
 
 from multilang.page.charts import DARK, LIGHT
-from multilang.page.view import Banner, duration, heading, page_style, table
+from multilang.page.view import Banner, duration, fill, heading, page_style, table
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -61,7 +61,7 @@ class ClusterView:
         self._banner.say("", self._palette.alarm)
         leader = next((each for each in summary.nimbuses if each.isLeader), None)
         self._title.text = "Storm" if leader is None else f"Storm {leader.version} on {leader.host}:{leader.port}"
-        self._topologies.rows[:] = [
+        topologies = [
             {
                 "name": each.name,
                 "link": f"topology/{quote(each.name, safe='')}",
@@ -73,8 +73,7 @@ class ClusterView:
             }
             for each in sorted(summary.topologies, key=lambda each: str(each.name))
         ]
-        self._topologies.update()
-        self._supervisors.rows[:] = [
+        supervisors = [
             {
                 "name": f"{each.host} {each.supervisor_id[:8]}",
                 "up": duration(each.uptime_secs),
@@ -83,7 +82,8 @@ class ClusterView:
             }
             for each in sorted(summary.supervisors, key=lambda each: (str(each.host), str(each.supervisor_id)))
         ]
-        self._supervisors.update()
+        fill(self._topologies, topologies)
+        fill(self._supervisors, supervisors)
 
     @property
     def _palette(self) -> Any:

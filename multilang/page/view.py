@@ -70,7 +70,7 @@ body { font-variant-numeric: tabular-nums; }
 .figure .name { font-size: .75rem; opacity: .75; }
 .banner { width: 100%; border: 2px solid; border-radius: 8px; padding: .5rem .75rem; font-weight: 600; }
 .trace { white-space: pre-wrap; overflow-x: auto; font: .75rem/1.35 ui-monospace, monospace; max-height: 22rem; }
-.selected-row td { font-weight: 700; }
+.hint { font-size: .8rem; opacity: .75; }
 /* An icon is a word until its font has come: the word may neither widen the page nor be read. */
 .q-icon { width: 1em; overflow: hidden; }
 """
@@ -84,10 +84,14 @@ class RunView:
         actions: Name -> what can be done with the run.
         is_dark: Whether the browser asks for a dark page.
         home: The address of the page that this one belongs to; empty: to none.
+        name: The run's name, as long as no status says it.
     """
 
-    def __init__(self, feed: Feed, actions: Mapping[str, Action], is_dark: bool, home: str = "") -> None:
+    def __init__(
+        self, feed: Feed, actions: Mapping[str, Action], is_dark: bool, home: str = "", name: str = "a topology"
+    ) -> None:
         self._feed = feed
+        self._name = name
         self._version = -1
         self._selected: str | None = None
         self._shown_errors: dict[tuple[object, ...], ui.element] = {}
@@ -111,6 +115,12 @@ class RunView:
                 action.button()
             ui.button(icon="contrast", on_click=self._switch_colours).props('flat dense aria-label="Light or dark"')
         self._banner = Banner()
+        self._known = ui.column().classes("w-full items-stretch gap-3")  # empty frames would tell nothing
+        with self._known:
+            self._build_known()
+
+    def _build_known(self) -> None:
+        """Add what shows a status."""
         with ui.row().classes("w-full gap-x-8 gap-y-2"):
             self._figures = {
                 name: _figure(name)
@@ -129,6 +139,7 @@ class RunView:
             }
         with ui.element("section").classes("panel"):
             heading("Graph")
+            ui.label("A click on a component, or j and k, shows its tasks; Esc closes them.").classes("hint")
             with ui.element("div").classes("graph"):
                 self._graph = ui.echart({"series": []}, on_point_click=self._clicked)
         self._details = _Details(self._feed)
@@ -189,9 +200,10 @@ class RunView:
         palette = DARK if self._dark.value else LIGHT
         self._say(palette)
         if status is None:
-            self._title.text = "a topology"
-            self._state.visible = False
+            self._title.text = self._name
+            self._state.visible = self._known.visible = False
             return
+        self._known.visible = True
         self._title.text = status.topology
         self._state.visible = True
         self._state.text = "ended" if feed.is_over and status.state != "failed" else status.state
@@ -205,8 +217,8 @@ class RunView:
         if self._selected is not None and self._selected not in {each.id for each in status.components}:
             self._selected = None
         self._details.show(None if self._selected is None else status[self._selected], palette)
-        self._table.rows[:] = charts.rows(status)
-        self._table.update()
+        self._table.selected = [] if self._selected is None else [{"id": self._selected}]
+        fill(self._table, charts.rows(status))
         self._draw_curves(status, palette)
         waiting = status.waiting_for
         more = f"\nand {len(waiting) - MAX_WAITING} more" if waiting is not None and len(waiting) > MAX_WAITING else ""
@@ -221,10 +233,11 @@ class RunView:
         ids = [each.id for each in shown if each in busiest]
         if self._selected is not None:
             ids = [self._selected]
+        of = "" if self._selected is None else f"{self._selected}: "
         for column, chart in self._curves.items():
             chart.options.clear()
             chart.options.update(
-                charts.curves(self._feed.curves, ids, column, _CURVES[column], palette, column == "capacity")
+                charts.curves(self._feed.curves, ids, column, of + _CURVES[column], palette, column == "capacity")
             )
             if len(ids) > 1:
                 chart.options["legend"] = {
@@ -345,8 +358,7 @@ class _Details:
         self._bars.options.update(charts.tasks(component, palette))
         self._bars.visible = bool(component.by_task)
         self._bars.update()
-        self._table.rows[:] = charts.task_rows(component)
-        self._table.update()
+        fill(self._table, charts.task_rows(component))
 
 
 async def prefers_dark() -> bool:
@@ -386,7 +398,14 @@ def table(columns: dict[str, str], empty: str, key: str = "id") -> ui.table:
         for name, label in columns.items()
     ]
     table = ui.table(columns=made, rows=[], row_key=key, pagination=MAX_ROWS).classes("w-full")
-    return table.props(f"flat dense :no-data-label=\"'{empty}'\"")
+    return table.props(f'flat dense :no-data-label="\'{empty}\'" :rows-per-page-options="[{MAX_ROWS}, 100, 0]"')
+
+
+def fill(table: ui.table, rows: list[dict[str, Any]]) -> None:
+    """Show rows in a table, whose pages are turned only where they are more than one."""
+    table.rows[:] = rows
+    table.props(remove="hide-pagination") if len(rows) > MAX_ROWS else table.props("hide-pagination")
+    table.update()
 
 
 def duration(secs: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib import resources
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,8 @@ def check_name(name: str) -> str:
             "'-' and '_', with a letter first"
         )
     package = name.replace("-", "_").lower()
+    if iskeyword(package):
+        raise ProjectError(f"{name!r} is a word of Python's, which no package can be called; take another name")
     if package in sys.stdlib_module_names or package in _TAKEN:
         raise ProjectError(
             f"{name!r} would hide the module {package!r} from everything that imports it; take another name"

@@ -6,10 +6,11 @@ Before anything is ended, Nimbus is asked for all that the running one was submi
 
 from __future__ import annotations
 
+import secrets
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.shipping import kept as store
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from multilang.runtime.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
+
+DEPLOYMENT = "multilang.deployment"
+"""The conf key with a deployment's own name, drawn at random, by which it knows its topology from all others."""
 
 _POLL = 0.5  # seconds
 _LONGEST_END = 120.0  # seconds for a killed topology to be gone
@@ -60,17 +64,29 @@ class Deployed:
     name: str = ""
 
 
+class Running(NamedTuple):
+    """A topology that runs.
+
+    Attributes:
+        name: Its name, which is another one's once this one is gone.
+        id: Its id, which is no other one's.
+    """
+
+    name: str
+    id: str
+
+
 @dataclass(frozen=True)
 class Found:
     """The state in which a deployment finds the cluster.
 
     Attributes:
-        running: The name of the topology that is to be ended; None: none runs.
+        running: The topology that is to be ended; None: none runs.
         former: The one that comes back if the new one does not run; None: there is none.
         kept: What a deployment that was broken off has kept, if it still counts.
     """
 
-    running: str | None = None
+    running: Running | None = None
     former: Former | None = None
     kept: store.Kept | None = None
 
@@ -114,6 +130,8 @@ def deploy(
         NimbusError: Nimbus refuses something, or is gone; the error's text says what runs.
     """
     name = shipment.topology.name
+    mark = secrets.token_hex(8)
+    shipment = replace(shipment, topology=shipment.topology.with_conf({DEPLOYMENT: mark}))
     shipment = with_java(shipment, jars)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
@@ -128,6 +146,7 @@ def deploy(
     work = _Deployment(
         nimbus,
         name,
+        mark,
         found,
         former,
         former.drain if drain is None else drain,
@@ -137,7 +156,7 @@ def deploy(
         former.active if active is None else active,
         say,
     )
-    if beside and found.running == former.name:
+    if beside and found.running == _id_of(former):
         return work.beside(shipment, jars)
     if beside:
         say("there is nothing to start it beside of, so that it is submitted as without --blue-green")
@@ -163,7 +182,7 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         say(f"the deployment that was begun {store.ago(kept.began)} on {kept.host} was broken off")
         for each in _alive(nimbus, name):
             if each.status == "KILLED":
-                _wait_until_gone(nimbus, each.name)
+                _wait_until_gone(nimbus, _id_of(each))
     alive = {each.id: each for each in _alive(nimbus, name)}
     if kept is not None and not alive.keys() <= {kept.former, kept.new}:
         say("another one was submitted since; that one counts, and what was kept is forgotten")
@@ -177,26 +196,26 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
                 f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to go on (multilang kill)",
             )
         running = next(iter(alive.values()), None)
-        return Found() if running is None else Found(running.name, former_of(nimbus, running))
+        return Found() if running is None else Found(_id_of(running), former_of(nimbus, running))
     former, new = alive.get(kept.former), alive.get(kept.new or "")
     if new is not None and _runs(nimbus, new, settled, kept.active):
         say(f"its new one runs, as {new.name!r}")
         if former is not None:
-            _kill(nimbus, former.name)
+            _kill(nimbus, _id_of(former))
         store.forget(nimbus, name)
-        return Found(new.name, former_of(nimbus, new))
+        return Found(_id_of(new), former_of(nimbus, new))
     if former is not None:
         if new is not None:
             say(f"its new one, {new.name!r}, does not run, and is killed")
-            _kill(nimbus, new.name)
+            _kill(nimbus, _id_of(new))
         say(f"the former one, {former.name!r}, is still there")
-        return Found(former.name, replace(former_of(nimbus, former), active=kept.active), kept)
+        return Found(_id_of(former), replace(former_of(nimbus, former), active=kept.active), kept)
     say(
         "its new one does not run; what comes back, if this one does not run either, is the former one"
         if new is not None
         else "none runs now; if the new one does not, the former one comes back"
     )
-    return Found(None if new is None else new.name, store.kept_former(nimbus, name), kept)
+    return Found(None if new is None else _id_of(new), store.kept_former(nimbus, name), kept)
 
 
 class _Deployment:
@@ -206,6 +225,7 @@ class _Deployment:
         self,
         nimbus: Nimbus,
         name: str,
+        mark: str,
         found: Found,
         former: Former,
         drain: int,
@@ -217,6 +237,7 @@ class _Deployment:
     ) -> None:
         self._nimbus = nimbus
         self._name = name
+        self._mark = mark
         self._former = former
         self._running = found.running
         self._drain = drain
@@ -228,7 +249,7 @@ class _Deployment:
         self._release = min(settled, _RELEASE)
         self._ended = False  # whether the former one is, where the new one was started beside it
         longest = drain + settled + 2 * timeout + 3 * _LONGEST_END
-        if found.kept is None or found.running == former.name:
+        if found.kept is None or found.running == _id_of(former):
             self._kept = store.keep(nimbus, name, former, longest)
         else:  # the blob with the former one stays as it is
             self._kept = store.take_over(nimbus, name, found.kept, longest)
@@ -261,9 +282,9 @@ class _Deployment:
             self._say(f"the new one was submitted beside it as {other!r}, inactive")
             runs, status = wait_until_running(nimbus, other, self._timeout, settled=0)
             if runs:
-                self._stop(former.name)
+                self._stop(_id_of(former))
                 self._ended = True
-                _kill(nimbus, former.name)
+                _kill(nimbus, _id_of(former))
                 self._say(f"{former.name!r} is ended")
                 if self._active:
                     time.sleep(self._release)
@@ -297,43 +318,62 @@ class _Deployment:
         self._kept = replace(self._kept, new=there.get(shipment.topology.name))
         store.note(self._nimbus, self._name, self._kept)
 
-    def _end(self, name: str) -> None:
+    def _end(self, running: Running) -> None:
         """Stop the spouts, give the tuples in flight time, and kill the topology."""
         try:
-            self._stop(name)
+            self._stop(running)
         except KeyboardInterrupt:
-            if self._former.active:
-                self._nimbus.activate(name)
-            self._say(f"broken off; {name!r} goes on as before")
-            if name == self._former.name:
+            self._let_go_on(running)
+            self._say(f"broken off; {running.name!r} goes on as before")
+            if running.name == self._former.name:
                 store.forget(self._nimbus, self._name)
             raise
-        _kill(self._nimbus, name)
+        _kill(self._nimbus, running)
         self._say("it is ended")
 
-    def _stop(self, name: str) -> None:
-        if self._former.active:
-            self._nimbus.deactivate(name)
-            self._say(f"{name!r} emits no more; its tuples in flight get {self._drain} s")
+    def _stop(self, running: Running) -> None:
+        if self._former.active and _is_there(self._nimbus, running):
+            self._nimbus.deactivate(running.name)
+            self._say(f"{running.name!r} emits no more; its tuples in flight get {self._drain} s")
             time.sleep(self._drain)
+
+    def _let_go_on(self, running: Running) -> None:
+        if self._former.active and _is_there(self._nimbus, running):
+            self._nimbus.activate(running.name)
 
     def _go_back(self, other: str) -> bool:
         """End the new one, and let the former one go on; return whether that runs."""
         if self._ended:
             return self._put_back(other)
-        if _is_there(self._nimbus, other):
-            _kill(self._nimbus, other)
-        if self._former.active:
-            self._nimbus.activate(self._former.name)
+        self._kill_new(other)
+        self._let_go_on(_id_of(self._former))
         store.forget(self._nimbus, self._name)
         self._say(f"{self._former.name!r} goes on as before")
         return True
 
+    def _kill_new(self, name: str) -> None:
+        """End the new one, if it is there: it may be although the answer to its submission did not come."""
+        for each in self._nimbus.summary().topologies:
+            if each.name == name and (each.id == self._kept.new or self._is_own(each.id)):
+                _kill(self._nimbus, _id_of(each))
+
+    def _is_own(self, id: str) -> bool:
+        try:
+            return conf_of(self._nimbus, id).get(DEPLOYMENT) == self._mark
+        except RefusedError:  # somebody else's, whose conf we may not read, or one that is gone
+            return False
+
     def _put_back(self, new: str) -> bool:
         """Submit the former topology again, in the place of what may be there; return whether it runs."""
-        for each in dict.fromkeys((new, self._former.name)):
-            if _is_there(self._nimbus, each):
-                _kill(self._nimbus, each)
+        self._kill_new(new)
+        _kill(self._nimbus, _id_of(self._former))
+        for each in _alive(self._nimbus, self._name):
+            store.forget(self._nimbus, self._name)
+            raise RefusedError(
+                "AlreadyAliveException",
+                f"somebody else submitted a topology {each.name!r} to {self._nimbus.address} meanwhile ({each.id}). That one goes "
+                "on; the former one is ended, and not put back",
+            )
         try:
             submit_again(self._nimbus, self._former, self._credentials)
         except NimbusError as error:
@@ -360,20 +400,27 @@ def _runs(nimbus: Nimbus, found: Any, settled: float, active: bool) -> bool:
     return not status.errors and is_settled(status, settled)
 
 
-def _is_there(nimbus: Nimbus, name: str) -> bool:
-    return any(each.name == name for each in nimbus.summary().topologies)
+def _id_of(found: Any) -> Running:
+    """Return which topology it is that Storm's TopologySummary, or a Former, is about."""
+    return Running(found.name, found.id)
 
 
-def _kill(nimbus: Nimbus, name: str) -> None:
-    nimbus.kill(name, 0)
-    _wait_until_gone(nimbus, name)
+def _is_there(nimbus: Nimbus, which: Running) -> bool:
+    return any(each.id == which.id for each in nimbus.summary().topologies)
 
 
-def _wait_until_gone(nimbus: Nimbus, name: str) -> None:
+def _kill(nimbus: Nimbus, which: Running) -> None:
+    """End a topology if it is there, and no other one that has got its name since."""
+    if _is_there(nimbus, which):
+        nimbus.kill(which.name, 0)  # Storm kills by name alone: there is a moment in which another could take it
+    _wait_until_gone(nimbus, which)
+
+
+def _wait_until_gone(nimbus: Nimbus, which: Running) -> None:
     deadline = time.monotonic() + _LONGEST_END
-    while _is_there(nimbus, name):
+    while _is_there(nimbus, which):
         if time.monotonic() > deadline:
             raise NimbusError(
-                f"topology {name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
+                f"topology {which.name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
             )
         time.sleep(_POLL)

@@ -13,6 +13,7 @@ import socket
 import time
 import zipfile
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.blobs import delete_blob, read_blob, store_blob
@@ -39,6 +40,7 @@ class Kept:
         pid: Its process there.
         began: The time, in seconds since 1970.
         until: The time at which it must have ended.
+        processes: The kernel and the namespace of processes in which its pid is one; empty: it was not noted.
     """
 
     former: str
@@ -48,13 +50,14 @@ class Kept:
     pid: int
     began: float
     until: float
+    processes: str = ""
 
     @property
     def is_under_way(self) -> bool:
         """Whether the process that began it may still be at it."""
         if time.time() > self.until:
             return False
-        if self.host != socket.gethostname():
+        if self.host != socket.gethostname() or (self.processes and self.processes != _processes()):
             return True  # nobody can look; its pid says nothing here, where containers all begin to count at 1
         if self.pid == os.getpid():
             return False
@@ -194,7 +197,16 @@ def forget(nimbus: Nimbus, name: str) -> None:
 
 def _begun_here(longest: float) -> dict[str, Any]:
     now = time.time()
-    return {"host": socket.gethostname(), "pid": os.getpid(), "began": now, "until": now + longest}
+    here = {"host": socket.gethostname(), "pid": os.getpid(), "processes": _processes()}
+    return {**here, "began": now, "until": now + longest}
+
+
+def _processes() -> str:
+    """Return which kernel's processes, in which namespace, a pid is one of here; containers may share a host's name."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:  # no Linux, or a closed /proc
+        return ""
 
 
 def _facts(kept: Kept) -> bytes:

@@ -66,11 +66,7 @@ def submit(
     # checked here because Nimbus would refuse it only after the upload
     there = {each.name: each.id for each in summary.topologies}
     if topology.name in there:
-        raise RefusedError(
-            "AlreadyAliveException",
-            f"a topology {topology.name!r} runs already on {nimbus.address}; replace it (--replace, or multilang deploy), kill it "
-            f"(multilang kill {topology.name}), or submit this one under another name (--name)",
-        )
+        raise _runs_already(nimbus, topology.name)
     other = there.get(beside_name(topology.name))
     if other and STORED_NAME not in conf and conf_of(nimbus, other).get(STORED_NAME) == topology.name:
         raise RefusedError(
@@ -82,16 +78,23 @@ def submit(
     thrift = types()
     status = thrift.TopologyInitialStatus
     location = nimbus.upload(shipment.jar(jars))
-    nimbus.call(
-        "submitTopologyWithOpts",
-        topology.name,
-        location,
-        dumps(conf),
-        structure,
-        thrift.SubmitOptions(
-            initial_status=status.ACTIVE if active else status.INACTIVE,
-            creds=thrift.Credentials(creds=creds) if creds else None,
-        ),
+    options = thrift.SubmitOptions(
+        initial_status=status.ACTIVE if active else status.INACTIVE,
+        creds=thrift.Credentials(creds=creds) if creds else None,
+    )
+    try:
+        nimbus.call("submitTopologyWithOpts", topology.name, location, dumps(conf), structure, options)
+    except RefusedError as error:
+        if error.kind != "AlreadyAliveException":
+            raise
+        raise _runs_already(nimbus, topology.name) from None  # since the upload began
+
+
+def _runs_already(nimbus: Nimbus, name: str) -> RefusedError:
+    return RefusedError(
+        "AlreadyAliveException",
+        f"a topology {name!r} runs already on {nimbus.address}; replace it (--replace, or multilang deploy), kill it "
+        f"(multilang kill {name}), or submit this one under another name (--name)",
     )
 
 

@@ -204,7 +204,7 @@ _OURS = {
     _PORT_OR_0: "metrics.prometheus.port",
     _SECS: "metrics.interval.secs",
     _TEXT: """
-        drpc.service metrics.prometheus.host parent source.group source.secret.file source.store
+        deployment drpc.service metrics.prometheus.host parent source.group source.secret.file source.store
         transactional.sqlite.path
         """,
     _NAME: "state.name",

@@ -14,6 +14,12 @@ SMALL = topology("small")
 
 REFUSALS = {
     "no file": (["run", "nope.py"], "there is no file"),
+    "nearly a file": (["run", "examples/word_cuont.py"], "did you mean 'word_count.py'?"),
+    "no folder": (["run", "exmples/word_count.py"], "there is no folder"),
+    "no topology": (
+        ["run"],
+        "it needs a topology, and this folder is in no project: name a file or module (multilang run ",
+    ),
     "no attribute": (["run", "examples/word_count.py:topologie"], "did you mean 'topology'?"),
     "no module": (["show", "nosuchmodule"], "there is no module 'nosuchmodule'"),
     "no input file": (["run", SMALL, "--input", "nope.txt"], "nope.txt"),

@@ -101,6 +101,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         # The tasks of a component; one of them is killed.
         page.get_by_role("cell", name="square", exact=True).first.click()
         page.get_by_role("heading", name="square: its tasks").wait_for()
+        page.locator("tr.selected", has_text="square").wait_for()
         where = page.locator("tr", has=page.get_by_role("cell", name="yes", exact=True)).first.locator("td").nth(1)
         os.kill(int(where.inner_text()), signal.SIGKILL)
         wait_for(lambda: figure(page, "restarts") == 1, "the task that was killed is seen")
@@ -144,6 +145,7 @@ def test_a_status_that_can_not_be_had_is_told_and_asked_for_again() -> None:
     with RunPage(source, 0) as shown:
         with opened(shown.url) as page:
             page.get_by_text(re.compile(r"It can't be asked: nobody answers at db:5432, password=\*\*\*")).wait_for()
+            assert page.get_by_role("heading").all_inner_texts() == ["a topology"]  # and no empty frames
             assert shown.is_watched
             came.set()
             page.get_by_role("heading", name="late").wait_for()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -36,6 +37,18 @@ def test_texts_stand_out_from_what_is_behind_them(palette, busy):
     for colour in (palette.text, palette.dim, palette.alarm):
         assert contrast(colour, BACKGROUND[palette]) >= READABLE
         assert contrast(colour, node) >= READABLE, (colour, node)
+
+
+@pytest.mark.parametrize("tasks", [1, 16, 2000])
+def test_a_long_name_does_not_leave_its_node_and_keeps_its_ends(tasks):
+    component = ComponentStatus(id="count-by-page-and-by-visitor", kind="bolt", tasks=tasks, restarts=1)
+    feed = Feed(lambda: asyncio.sleep(0))
+    feed.take(RunStatus(topology="t", engine="process", state="active", seconds=1.0, components=(component,)))
+    label = charts.graph(feed, LIGHT, None)["series"][0]["data"][0]["label"]["formatter"]
+    (title, count), (restarts,) = (re.findall(r"{\w+\|([^}]*)}", label.splitlines()[row]) for row in (0, -1))
+    assert len(title + count) <= 18
+    assert re.fullmatch(r"count.*….*itor", title)
+    assert restarts == "↻ 1 restart"
 
 
 counts = st.none() | st.integers(0, 10**12)

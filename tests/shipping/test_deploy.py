@@ -232,6 +232,53 @@ def test_the_former_one_comes_back_where_the_answer_to_the_submission_does_not_c
     assert forgotten(server)
 
 
+@pytest.mark.parametrize(
+    ("beside", "step", "when", "said"),
+    [
+        (False, "deactivate", "after", "somebody else submitted a topology 'shop' to .* meanwhile"),
+        (False, "killTopologyWithOpts", "after", "somebody else submitted a topology 'shop' to .* meanwhile"),
+        (False, "submitTopologyWithOpts", "before", "somebody else submitted a topology 'shop' to .* meanwhile"),
+        (True, "submitTopologyWithOpts", "before", "a topology 'shop-green' runs already on .*; replace it"),
+    ],
+)
+def test_a_topology_that_somebody_else_submits_meanwhile_is_left_alone(
+    server: NimbusServer, address: Address, beside: bool, step: str, when: str, said: str
+) -> None:
+    """It has the name of the one that this deployment ends, or of the one that it would submit."""
+    put(address, "one")
+    theirs = {"id": "theirs-9-9", "status": "ACTIVE", "conf": {"test.version": "theirs"}, "structure": None}
+    name = "shop-green" if step == "submitTopologyWithOpts" and beside else NAME
+    real = getattr(server, step)
+
+    def called(*arguments: Any) -> None:
+        setattr(server, step, real)
+        if when == "before":
+            server.topologies[name] = {**theirs, "name": name}
+        real(*arguments)
+        if when == "after":
+            server.topologies[name] = {**theirs, "name": name}
+
+    setattr(server, step, called)
+    with pytest.raises(RefusedError, match=said):
+        put(address, "two", beside=beside)
+    assert (name, "theirs", "ACTIVE") in server.versions()
+    assert len(server.versions()) == (2 if beside else 1)
+    assert forgotten(server)
+
+
+def test_a_submission_that_comes_late_says_what_to_do(server: NimbusServer, address: Address) -> None:
+    """Another one of its name was submitted while its jar was uploaded."""
+    real = server.finishFileUpload
+
+    def called(location: str) -> None:
+        real(location)
+        server.topologies[NAME] = {"id": "theirs-9-9", "name": NAME, "status": "ACTIVE", "conf": {}, "structure": None}
+
+    server.finishFileUpload = called  # type: ignore[method-assign]
+    with Nimbus([address]) as nimbus, pytest.raises(RefusedError, match=r"'shop' runs already on .*; replace it"):
+        submit(nimbus, shipment("two"))
+
+
 def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, address: Address) -> None:
     put(address, "one")
     other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
@@ -249,6 +296,9 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
     assert server.versions() == [(NAME, "two", "ACTIVE")]
     server.blobs[keys(NAME)[0]] = json.dumps({**facts, "host": "elsewhere", "pid": os.getpid()}).encode()
     with pytest.raises(RefusedError, match="on elsewhere began"):
+        put(address, "three")
+    server.blobs[keys(NAME)[0]] = json.dumps({**facts, "processes": "another container's"}).encode()
+    with pytest.raises(RefusedError, match="is under way"):
         put(address, "three")
     server.blobs[keys(NAME)[0]] = b"what is this"
     with pytest.raises(
