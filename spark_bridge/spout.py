@@ -147,6 +147,8 @@ class PartitionSpout(OverSource, Spout):
         save_secs: Seconds between two writes of the progress.
     """
 
+    emits_again = True
+
     max_replays: int | None = None
     replay_delay_secs: float = 0.1
     max_replay_delay_secs: float = 30.0
@@ -224,7 +226,7 @@ class PartitionSpout(OverSource, Spout):
     def fail(self, tup_id: Any) -> None:
         if tup_id not in self._pending:
             return
-        failures = self._failures[tup_id] = self._failures.get(tup_id, 0) + 1
+        failures = self._failures[tup_id] = self._failures.get(tup_id, 0) + (not self.failing_together)
         if self.max_replays is not None and failures > self.max_replays:
             del self._pending[tup_id], self._failures[tup_id]
             self.gave_up(tup_id, failures)

@@ -13,7 +13,7 @@ import os
 import time
 from pathlib import Path
 
-from multilang import BasicBolt, Context, Spout, TopologyBuilder, Tuple, Tuples
+from multilang import BasicBolt, Context, ReliableSpout, TopologyBuilder, Tuple, Tuples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ def quantile(sorted_values: list[float], share: float) -> float:
     return sorted_values[min(int(share * len(sorted_values)), len(sorted_values) - 1)]
 
 
-class Sentences(Spout):
+class Sentences(ReliableSpout):
     output_fields = ["sentence"]
+    emits_again = True  # fail counts, and goes on
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self.left = self.total = conf["bench.sentences"]
@@ -78,7 +79,7 @@ class Sentences(Spout):
         self.sent[self.left] = time.perf_counter()
         self.emit([LINES[self.left % len(LINES)]], tup_id=self.left)
 
-    def ack(self, tup_id: int) -> None:
+    def acked(self, tup_id: int) -> None:
         now = time.perf_counter()
         self.acked += 1
         sent = self.sent.pop(tup_id)
@@ -89,13 +90,12 @@ class Sentences(Spout):
         self.tell_at_end(now)
 
     def fail(self, tup_id: int) -> None:
-        self.failed += 1
-        self.sent.pop(tup_id)
-        self.tell_at_end(time.perf_counter())
+        self.failed += 1  # a run with a failure is refused
+        super().fail(tup_id)
 
     def tell_at_end(self, now: float) -> None:
         """Write the result when nothing is under way any more."""
-        if self.acked + self.failed < self.total or self.began is None:
+        if self.acked < self.total or self.began is None:
             return
         wall, sentences = now - self.began[0], self.acked - self.began[2]
         parent, parts = (now - before for now, before in zip(cpu_seconds(os.getppid()), self.began[1], strict=True))

@@ -54,6 +54,7 @@ class Emitter:
         self._thread = thread
         self._most = most
         self._single: _Single | None = None  # the last one
+        self._loose: object = None  # the input for which the last tuple without anchors was emitted
         self._unread = [0]  # the emits that nobody gets
         self._unread_told = 0  # of them a local parent was told
 
@@ -176,6 +177,7 @@ class Emitter:
                 self._blocks.put_apart(block, route, holders, text)
                 continue
             if not holders:
+                self._part_loose()
                 self._blocks.turn(block, route, ALONE)
             for holder in holders:
                 self._blocks.turn(block, route, holder)
@@ -193,6 +195,15 @@ class Emitter:
         if on_task_ids is not None:
             self._wire.deliver_later(on_task_ids, tasks)
         return tasks if need_task_ids else None
+
+    def _part_loose(self) -> None:
+        """Send the tuples without anchors that were emitted for another input: no limit keeps their blocks few."""
+        current = self._inputs.current
+        if self._routes.careful and current is not self._loose:
+            self._loose = current
+            for block in self._blocks.dirty[:]:
+                if block.last is ALONE:
+                    self._blocks.close(block)
 
     def take_unread(self) -> int:
         """Return the number of emits since the last call that nobody gets."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from multilang.blocks.block import MAX_BYTES
-from multilang.blocks.names import BY_ROOT, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
+from multilang.blocks.choice import behind, by_root, subscribers
+from multilang.blocks.names import BY_AUTO, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
 from multilang.component.base import Component
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import program_of
@@ -27,14 +28,16 @@ class Hop:
         input: The subscription.
         target: The component that subscribes.
         against: The reason that its tuples travel one by one; None: they travel in blocks.
+        by_root: The reason that a block has only what comes of one tuple of a spout; None: it has what comes of many.
     """
 
-    __slots__ = ("against", "input", "target")
+    __slots__ = ("against", "by_root", "input", "target")
 
-    def __init__(self, input_: Input, target: str, against: str | None) -> None:
+    def __init__(self, input_: Input, target: str, against: str | None, by_root: str | None) -> None:
         self.input = input_
         self.target = target
         self.against = against
+        self.by_root = by_root
 
     @property
     def by_block(self) -> bool:
@@ -47,11 +50,34 @@ class Hop:
         return self.input.component, self.input.stream, self.target
 
     def __str__(self) -> str:
-        return "by block" if self.against is None else f"tuple by tuple: {self.against}"
+        if self.against is not None:
+            return f"tuple by tuple: {self.against}"
+        return "by block" if self.by_root is None else f"by root: {self.by_root}"
+
+
+class Plan:
+    """The ways of a topology's tuples.
+
+    Attributes:
+        hops: All hops.
+        by_root: For each component the reason that it puts together only what comes of one tuple of a spout; None: it puts
+            together what comes of many.
+    """
+
+    __slots__ = ("by_root", "hops")
+
+    def __init__(self, hops: list[Hop], by_root: dict[str, str | None]) -> None:
+        self.hops = hops
+        self.by_root = by_root
 
 
 def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list[Hop]:
-    """Return all hops of a topology, as they are where its components are processes.
+    """Return all hops of a topology; see ``planned``."""
+    return planned(topology, captured).hops
+
+
+def planned(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> Plan:
+    """Return the ways of a topology's tuples, as they are where its components are processes.
 
     Args:
         topology: The topology, with the conf of the run.
@@ -60,15 +86,23 @@ def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list
     Raises:
         TopologyError: A setting has a wrong value.
     """
+    alone = _alone(topology, captured)
+    ways = {id: _way(topology, spec) for id, spec in topology.components.items()}
+    reasons = by_root(topology, ways, {(each.component, each.stream, id): why for id, each, why in alone})
+    return Plan([Hop(input_, id, why, reasons[input_.component]) for id, input_, why in alone], reasons)
+
+
+def _alone(topology: Topology, captured: Collection[tuple[str, str]]) -> list[tuple[str, Input, str | None]]:
+    """Return each subscription with its subscriber and the reason that its tuples travel one by one, or None."""
     against = {id: _against_component(topology, spec) for id, spec in topology.components.items()}
     for id, spout in topology.spouts.items():
         if getattr(spout.component, "fails_alone", False):
-            for each in _downstream(topology, id):
+            for each in (id, *behind(subscribers(topology), id)):
                 against[each] = against[each] or f"what comes of {id!r} fails alone, since nobody emits it again"
     return [
-        Hop(
-            input_,
+        (
             spec.id,
+            input_,
             against[input_.component] or against[spec.id] or _against_input(topology, input_, captured),
         )
         for spec in topology.components.values()
@@ -76,25 +110,13 @@ def hops(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> list
     ]
 
 
-def _downstream(topology: Topology, start: str) -> set[str]:
-    """Return a component and all those that get tuples which come of its tuples."""
-    found: set[str] = set()
-    left = [start]
-    while left:
-        id = left.pop()
-        if id not in found:
-            found.add(id)
-            left.extend(spec.id for spec, _ in topology.subscribers(id))
-    return found
-
-
 def _way(topology: Topology, spec: ComponentSpec) -> object:
     return spec.conf.get(EXCHANGE, topology.conf.get(EXCHANGE, DEFAULT))
 
 
-def apart(topology: Topology, spec: ComponentSpec) -> bool:
-    """Return whether a component puts nothing into a block together but what comes of one tuple."""
-    return _way(topology, spec) == BY_ROOT
+def chooses(topology: Topology, spec: ComponentSpec) -> bool:
+    """Return whether the library chooses what a component puts into a block together."""
+    return _way(topology, spec) == BY_AUTO
 
 
 def takes_blocks(topology: Topology, spec: ComponentSpec) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EXCHANGE = "multilang.exchange"
-"""``tuple``, ``root`` or ``block``, of a topology or a component."""
+"""``auto``, ``tuple``, ``root`` or ``block``, of a topology or a component."""
 TUPLES = "multilang.exchange.tuples"
 """The largest number of tuples in a block."""
 EDGES = "multilang.exchange.edges"
@@ -21,6 +21,7 @@ BLOCK_ID = "$block:"
 BY_TUPLE = "tuple"
 BY_BLOCK = "block"
 BY_ROOT = "root"
-WAYS = (BY_TUPLE, BY_ROOT, BY_BLOCK)
-DEFAULT = BY_ROOT
+BY_AUTO = "auto"
+WAYS = (BY_AUTO, BY_TUPLE, BY_ROOT, BY_BLOCK)
+DEFAULT = BY_AUTO
 MAX_TUPLES = 1000

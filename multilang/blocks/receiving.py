@@ -442,6 +442,11 @@ class Inputs:
                 )
         return self._inner.received(tup)
 
+    @property
+    def current(self) -> Tuple | None:
+        """The input that the component works on, or the first of many."""
+        return self._scope.current
+
     def waiting(self) -> tuple[int, int]:
         """Return the numbers of acks that wait for the open blocks: of blocks, and of tuples that came alone."""
         return len(self.done), len(self._acked)

@@ -53,6 +53,7 @@ class Routes:
         by_stream: The routes of the streams that travel in blocks; None stands for the default stream.
         tasks: The tasks that get blocks.
         apart: Whether nothing is put into a block together but what comes of one tuple.
+        careful: Whether the library chose to put more together, so that it must do so no worse than without.
         overtaking: The other streams that a component with blocks reads.
     """
 
@@ -63,6 +64,7 @@ class Routes:
         self.context = Context(_declared(own, edges))
         components = self.context.task_component
         self.apart: bool = edges["apart"]
+        self.careful: bool = edges.get("careful", False)
         self.outputs = Outputs()
         self.outputs.learn(self.context.component, components, self.context)
         by_wire = own.targets

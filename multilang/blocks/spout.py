@@ -36,6 +36,8 @@ _WARY_CALLS = 1000  # one by one, after a slow call that gave nothing, or that w
 _MOST_WARY_CALLS = 64_000  # each time it is twice as many, until a spout has not waited for long
 _MANY_PENDING = 10_000  # tuples under way, without a limit; from there on they are asked for one by one
 _MOST_SUSPECTS = 10_000  # that are kept; a spout may never emit again what failed
+PENALTY = 10_000  # tuples that travel apart after a failure, where the library chose to put many together
+_MOST_PENALTY = 1_000_000  # each time it is twice as many, until as many as the last time travelled together
 
 
 class _Emitted:
@@ -64,16 +66,29 @@ class _Suspects:
     """The tuples that failed, one of which may be the cause for all: when they are emitted again, each travels apart.
 
     They are known by their message ids. A spout may give others the second time, so as many as failed together travel
-    apart in any case.
+    apart in any case. Where the library chose to put many together, thousands travel apart: failures may be frequent, or the
+    bolts slow, and then each block would take its tuples with it.
+
+    Args:
+        careful: Whether the library chose to put many together.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, careful: bool) -> None:
         self._ids: dict[Any, None] = {}
         self._next = 0  # how many of the next tuples travel apart
+        self._careful = careful
+        self._penalty = PENALTY  # for the next time
+        self._together = 0  # how many did not travel apart since the last time
 
-    def add(self, ids: list[Any]) -> None:
-        """Take note of the tuples of a message that failed."""
-        if len(ids) > 1:
+    def add(self, ids: list[Any], apart: bool) -> None:
+        """Take note of the tuples of a message that failed, which may have travelled apart."""
+        if self._careful and not apart and not self._next:
+            if self._together > self._penalty // 2:
+                self._penalty = PENALTY
+            self._together = 0
+            self._next = self._penalty
+            self._penalty = min(2 * self._penalty, _MOST_PENALTY)
+        elif len(ids) > 1 and not self._careful:
             self._next += len(ids)
         self._ids.update(dict.fromkeys(ids))
         while len(self._ids) > _MOST_SUSPECTS:
@@ -82,11 +97,13 @@ class _Suspects:
     def take(self, id: Any) -> bool:
         """Return whether the tuple that is emitted with this id travels apart."""
         if not self._next and not self._ids:
-            return False
+            self._together += 1
+            return False  # as nearly always
         known = id in self._ids
         if known:
             del self._ids[id]
         apart = known or self._next > 0
+        self._together += not apart
         if self._next:
             self._next -= 1
         return apart
@@ -105,6 +122,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         emitted: The number of emits.
         pending: The number of reliable tuples in flight.
         acks_at_once: True if an emit acks its tuple at once, as there are no ackers.
+        careful: Whether the library chose to put many tuples together.
     """
 
     to_parent = True
@@ -120,10 +138,11 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._local = conf.get("multilang.parent") == "local"
         self._numbers = count(1)
         self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
-        self._suspects = _Suspects()
+        self._suspects = _Suspects(routes.careful)
         self.acks_at_once = inner.acks_at_once
         self.emitted = 0
         self.pending = 0
+        self.careful = routes.careful
 
     def emit(
         self,
@@ -215,7 +234,8 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         self._blocks.turn(block, route, ALONE if tracked is None else tracked)
         block.append(text)
         block.size += len(text)
-        if self._most == 1 or len(block.holders) >= self._most or block.size > MAX_BYTES:
+        loose = tracked is None and self._routes.careful  # no limit keeps such blocks few
+        if self._most == 1 or loose or len(block.holders) >= self._most or block.size > MAX_BYTES:
             self._blocks.close(block)  # now, so that its message id is that of its own tuples alone
 
     def _write(self, block: OpenBlock) -> None:
@@ -247,7 +267,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         )
         found = []
         if not ok and carried:
-            self._suspects.add([each.id for each in carried])
+            self._suspects.add([each.id for each in carried], carried[0].apart)
         for each in carried or ():  # None: of a process before this one
             each.left -= 1
             if not each.failed and (not ok or not each.left):
@@ -285,7 +305,8 @@ class BlockSpoutRunner:
     def __init__(self, runner: SpoutRunner, collector: BlockSpoutCollector, conf: dict[str, Any]) -> None:
         self._runner = runner
         self._collector = collector
-        self._most_pending = conf.get(MAX_PENDING) or float("inf")
+        # Where the library chose to put many together, nothing waits for tuples that a limit would keep back.
+        self._most_pending = conf.get(MAX_PENDING) or (_MANY_PENDING if collector.careful else float("inf"))
         # A quarter: while some blocks are under way, others are made.
         self._most = max(1, int(min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS, self._most_pending / 4)))
         self._roomy = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending

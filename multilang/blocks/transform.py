@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.blocks.hops import apart, hops, takes_blocks
+from multilang.blocks.hops import chooses, planned, takes_blocks
 from multilang.blocks.names import EDGES, FIELDS, MAX_PENDING, STREAM
 from multilang.component.streams import Stream
 from multilang.topology.groupings import Grouping
@@ -28,7 +28,8 @@ def by_blocks(topology: Topology, captured: Collection[tuple[str, str]] = ()) ->
     Raises:
         TopologyError: The setting has a wrong value.
     """
-    edges = {hop.key for hop in hops(topology, captured) if hop.by_block}
+    plan = planned(topology, captured)
+    edges = {hop.key for hop in plan.hops if hop.by_block}
     if not edges:
         return topology
     changed = topology.with_conf({})
@@ -37,7 +38,10 @@ def by_blocks(topology: Topology, captured: Collection[tuple[str, str]] = ()) ->
     for id, spec in changed.components.items():
         if not takes_blocks(topology, spec):
             continue
-        found: dict[str, Any] = {"out": {}, "in": {}, "unread": [], "apart": apart(topology, spec)}
+        apart = plan.by_root[id] is not None
+        found: dict[str, Any] = {"out": {}, "in": {}, "unread": [], "apart": apart}
+        if not apart and chooses(topology, spec):
+            found["careful"] = True
         for target, input_ in topology.subscribers(id):
             if (id, input_.stream, target.id) in edges:
                 found["out"].setdefault(input_.stream, {})[target.id] = input_.grouping.to_dict()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.blocks.choice import acks_by_itself
 from multilang.component.bolt import Bolt
 from multilang.component.runner import close
 
@@ -33,6 +34,11 @@ class Chain(Bolt):
     def __init__(self, members: Mapping[str, Component]) -> None:
         self.members = dict(members)
         self.wrapped = next(iter(self.members.values()))
+
+    @property
+    def acks_by_itself(self) -> bool:  # type: ignore[override]
+        """True if each member acks by itself."""
+        return all(acks_by_itself(member) for member in self.members.values())
 
     def declared_streams(self) -> dict[str, Stream]:
         return {}

@@ -97,7 +97,7 @@ def app() -> None:
 )
 @click.option(
     "--exchange",
-    type=click.Choice(["tuple", "root", "block"]),
+    type=click.Choice(["auto", "tuple", "root", "block"]),
     help="How tuples travel between processes: multilang.exchange of the topology.",
 )
 @click.option("--seed", type=int, help="Seed of all randomness: the same seed gives the same simulated run.")

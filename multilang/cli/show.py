@@ -85,4 +85,6 @@ def _json(topology: Topology, found: list[Hop], joining: Chains) -> str:
 
 
 def _way(hop: Hop) -> dict[str, Any]:
-    return {"by": "block"} if hop.by_block else {"by": "tuple", "because": hop.against}
+    if hop.against is not None:
+        return {"by": "tuple", "because": hop.against}
+    return {"by": "block"} if hop.by_root is None else {"by": "root", "because": hop.by_root}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
+_MOMENT_SECS = 0.25
 
 
 class BatchingBolt(AnchoredBolt):
@@ -146,6 +147,12 @@ class LingeringBolt(BatchingBolt):
     linger_secs: float = 0.05
 
     component_conf = {}
+
+    @property
+    def acks_by_itself(self) -> bool:  # type: ignore[override]
+        """True if its tuples wait for a moment only, and not for a roll of a file that comes in minutes."""
+        return self.linger_secs <= _MOMENT_SECS
+
     _by_ticks = False
     _armed = False
 

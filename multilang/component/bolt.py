@@ -34,6 +34,12 @@ class Bolt(Component):
     """What an exception from ``process`` does: ``"end"`` reports it and ends the process, so that Storm starts it again;
     ``"fail"`` reports it and fails the tuple, and the process goes on; ``"fail and end"`` fails the tuple first."""
 
+    acks_by_itself: ClassVar[bool] = False
+    """True if each tuple is acked or failed in ``process``, or a moment later, whatever tuples come after it.
+
+    What it gets may then travel in larger blocks (see multilang.blocks.choice). Where a subclass has another ``process`` than the
+    class that says so, it says so again if it is true."""
+
     _collector: BoltCollector
 
     if TYPE_CHECKING:
@@ -241,3 +247,4 @@ class BasicBolt(AnchoredBolt):
     """
 
     on_exception = FAIL
+    acks_by_itself = True

@@ -57,6 +57,8 @@ class ReliableSpout(Spout):
         max_replay_delay_secs: The longest such delay, in seconds.
     """
 
+    emits_again = True
+
     max_replays: int | None = 10
     replay_delay_secs: float = 0.0
     max_replay_delay_secs: float = 30.0

@@ -23,6 +23,12 @@ class Spout(Component):
     fails_alone: ClassVar[bool] = False
     """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.blocks.hops)."""
 
+    emits_again: ClassVar[bool] = False
+    """True if each tuple that it emits has a message id, and is emitted again when it fails.
+
+    What comes of its tuples may then travel in larger blocks (see multilang.blocks.choice). Where a subclass has another ``fail``
+    or ``replay`` than the class that says so, it says so again if it is true."""
+
     failing_together = False
     """True while ``fail`` is called for one of several tuples that travelled together, any of which may be the cause."""
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from multilang.blocks.hops import apart, hops
+from multilang.blocks.hops import hops
 from multilang.blocks.names import BY_TUPLE, EXCHANGE
 from multilang.chains.plan import chains
 from multilang.local.cluster import LocalCluster
@@ -49,7 +49,7 @@ def measure(topology: Topology, seconds: float, conf: Mapping[str, Any] | None =
     _check_spouts(topology)
     whole = topology.with_conf({PENDING: MAX_PENDING, **topology.conf, **(conf or {})})
     costs = _measured(whole, seconds, mode)
-    if mode == "process" and any(hop.by_block and apart(whole, whole[hop.key[0]]) for hop in hops(whole)):
+    if mode == "process" and any(hop.by_block and hop.by_root is not None for hop in hops(whole)):
         return replace(costs, alone=_measured(whole.with_conf({EXCHANGE: BY_TUPLE}), seconds, mode))
     return costs
 

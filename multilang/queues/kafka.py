@@ -93,6 +93,7 @@ class KafkaSpout(ReliableSpout):
         max_replays: How often a failed message is replayed before it is given up; None: without limit.
     """
 
+    emits_again = True
     max_replays = None
     commit_secs: float = 1.0
     requires: Mapping[str, str] = REQUIRES

@@ -56,6 +56,7 @@ class RedisStreamSpout(ReliableSpout):
         max_replays: How often a failed entry is replayed before it is given up; None: without limit.
     """
 
+    emits_again = True
     max_replays = None
     requires: Mapping[str, str] = REQUIRES
 

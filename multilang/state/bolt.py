@@ -22,6 +22,8 @@ class Stateful(Base):
 
     transformations = ["multilang.state.transform:stateful"]
 
+    acks_by_itself = False  # a tuple is acked at a checkpoint
+
     _has_state: bool = False
 
     def init_state(self, state: Any) -> None:

@@ -52,6 +52,7 @@ class PositionSpout(ReplayableSpout):
             ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
     """
 
+    emits_again = True
     max_replays: int | None = None
     save_secs: float = 1.0
     needs_positions: ClassVar[bool] = True

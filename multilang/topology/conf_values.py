@@ -217,7 +217,7 @@ _OURS = {
         f"an object with any of {', '.join(_REDIS_ACCESS)}",
         lambda value: isinstance(value, dict) and set(value) <= set(_REDIS_ACCESS),
     ): "redis.access",
-    _one_of("tuple", "root", "block"): "exchange",
+    _one_of("auto", "tuple", "root", "block"): "exchange",
     _one_of("off", "local", "shuffle"): "chaining",
     _one_of("at-least-once", "exact"): "state.alignment",
     Kind("a number of bytes above 0", _whole(1)): "buffer.max.bytes",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CHAINED = {"multilang.chaining": "shuffle"}
 EXCHANGES = {
     "tuple": {"multilang.exchange": "tuple"},
-    "root": {},
+    "auto": {},
     "block": {"multilang.exchange": "block", "multilang.exchange.tuples": 1},
 }
 SHAPES = 400 if SOAK else 2

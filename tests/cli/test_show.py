@@ -66,7 +66,7 @@ def test_show_tells_which_bolts_share_a_process_and_why_others_do_not() -> None:
 def test_show_refuses_a_wrong_setting() -> None:
     shown = multilang("show", "tests/cli/hops.py", "-c", "multilang.exchange=on")
     assert shown.returncode == 2
-    assert "multilang.exchange is 'on'; use 'tuple', 'root' or 'block'" in shown.stderr
+    assert "multilang.exchange is 'on'; use 'auto', 'tuple', 'root' or 'block'" in shown.stderr
     assert "Traceback" not in shown.stderr
 
 

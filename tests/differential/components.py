@@ -124,6 +124,7 @@ class Plain(_Source, Spout):
 class Reliable(_Source, ReliableSpout):
     """Emits what failed once more, as it was."""
 
+    emits_again = True
     max_replays = 10
 
     def give(self, n):
@@ -139,6 +140,8 @@ class Reliable(_Source, ReliableSpout):
 
 class Replays(_Source, Spout):
     """Emits what failed with the number of its attempt."""
+
+    emits_again = True
 
     def begin(self):
         super().begin()
@@ -207,6 +210,8 @@ class Fails(_Step, BasicBolt):
 class Raw(_Step, Bolt):
     """Chooses its anchors itself, and may ask where its tuples went."""
 
+    acks_by_itself = True
+
     def process(self, tup):
         self.got(tup)
         how = self.spec["how"]
@@ -239,6 +244,8 @@ class Raw(_Step, Bolt):
 
 class Many(_Step, Bolt):
     """Takes many at once, and anchors, acks and fails each for itself."""
+
+    acks_by_itself = True
 
     def process_many(self, tups):
         for tup in tups:
@@ -512,4 +519,6 @@ def packed(shapes, record, name="packed"):
     for number, shape in enumerate(shapes):
         declare(builder, shape, record, 1, ["python3", "child.py"], prefix=f"g{number}_")
     conf = conf_of({"ackers": 1, "stateful": any(shape["stateful"] for shape in shapes)})
+    if any(part.get("fails") for shape in shapes for part in shape["components"]):
+        conf["multilang.exchange"] = "root"  # what fails takes no other with it: even the repeats are the same
     return builder.build(name, conf=conf)

@@ -20,8 +20,8 @@ _numbers = count()
 
 
 def run(shape: Shape, mode: Any, seed: int, more: dict[str, Any] | None = None) -> Outcome:
-    """Run, with ``more`` in the conf, until it is drained, then on for some ticks, after which it must be drained again and have done nothing more."""
-    conf: dict[str, Any] = {"topology.message.timeout.secs": 30, **(more or {})}
+    """Run, with ``more`` in the conf (see also ``exchange_of``), until it is drained, then on for some ticks, after which it must be drained again and have done nothing more."""
+    conf: dict[str, Any] = {"topology.message.timeout.secs": 30, **exchange_of(shape), **(more or {})}
     if shape["forget"] == "stuck":
         conf["topology.enable.message.timeouts"] = False
     elif shape["forget"]:
@@ -53,6 +53,12 @@ def run(shape: Shape, mode: Any, seed: int, more: dict[str, Any] | None = None) 
             components.records.pop(where, None)
     rest = "".join(f"\nand after its end: {line}" for line in (last - first)) if end == "drained" else ""
     return Outcome(mode, last, "\n".join([end + rest, *errors]), figures)
+
+
+def exchange_of(*shapes: Shape) -> dict[str, Any]:
+    """Return the conf with which even the repeats are the same everywhere: what fails takes no other with it."""
+    fails = any(part.get("fails") for shape in shapes for part in shape["components"])
+    return {"multilang.exchange": "root"} if fails else {}
 
 
 def _lines(where: str) -> list[list[Any]]:

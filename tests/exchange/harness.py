@@ -54,8 +54,10 @@ def topology(most: int = 1000, how: str = "block") -> Topology:
 class Driven:
     """The collector of ``part``, with what it sent as a parent read it."""
 
-    def __init__(self, most: int = 1000, how: str = "block") -> None:
+    def __init__(self, most: int = 1000, how: str = "block", careful: bool = False) -> None:
         found = topology(most, how)
+        if careful:  # as where the library chooses
+            found["part"].conf[EDGES]["careful"] = True
         self.tasks = found.task_ids(1)
         self.task = next(task for task, component in self.tasks.items() if component == "part")
         self.source = next(task for task, component in self.tasks.items() if component == "source")

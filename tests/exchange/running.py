@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from multilang import BasicBolt, Bolt, Context, FailedException, ReliableSpout, TopologyBuilder, Tuple, Tuples
+from multilang import BasicBolt, Bolt, Context, FailedException, ReliableSpout, Spout, TopologyBuilder, Tuple, Tuples
 
 NUMBERS = 4000
 
@@ -171,6 +171,122 @@ class Few(Numbers):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
         del self.left[3:]
+
+
+class Pairs(ReliableSpout):
+    """Halves that wait for their others until all first halves were emitted, with something between them that nobody keeps."""
+
+    output_fields = ("kind", "n")
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        halves = 8
+        self.left = [each for n in range(halves) for each in (("first", n), ("between", n))]
+        self.left += [("second", n) for n in range(halves)]
+        self.left.reverse()
+
+    def next_tuple(self) -> None:
+        if self.left:
+            self.emit([*self.left.pop()])
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class Join(Bolt):
+    """Keeps first halves until their others come."""
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.kept: dict[int, Tuple] = {}
+
+    def process(self, tup: Tuple) -> None:
+        if tup["kind"] == "first":
+            self.kept[tup["n"]] = tup
+            return
+        if tup["kind"] == "second":
+            self.ack(self.kept.pop(tup["n"]))
+        self.ack(tup)
+
+
+def joined() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("pairs", Pairs)
+    builder.set_bolt("join", Join).shuffle_grouping("pairs")
+    return builder.build("joined", conf={"topology.max.spout.pending": 10})
+
+
+class Drops(Spout):
+    """Emits nothing again."""
+
+    output_fields = ("n",)
+
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        self.left = list(range(NUMBERS))
+
+    def next_tuple(self) -> None:
+        if self.left:
+            n = self.left.pop()
+            self.emit([n], n)
+
+    def exhausted(self) -> bool:
+        return not self.left
+
+
+class FailsSome(BasicBolt):
+    """Fails each hundredth number, the first time or always."""
+
+    output_fields = ("n",)
+
+    def __init__(self, always: bool) -> None:
+        self.always = always
+        self.seen: set[int] = set()
+
+    def process(self, tup: Tuple) -> None:
+        n = tup["n"]
+        if n % 100 == 0 and (self.always or n not in self.seen):
+            self.seen.add(n)
+            raise FailedException
+        self.emit([n])
+
+
+def dropped() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Drops)
+    builder.set_bolt("fails", FailsSome(always=True)).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note).shuffle_grouping("fails")
+    return builder.build("dropped", conf={"topology.max.spout.pending": 500})
+
+
+def failing() -> Any:
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Numbers)
+    builder.set_bolt("fails", FailsSome(always=False)).shuffle_grouping("numbers")
+    builder.set_bolt("note", Note).shuffle_grouping("fails")
+    return builder.build("failing", conf={"topology.max.spout.pending": 500})
+
+
+class Slow(BasicBolt):
+    output_fields = ("n",)
+
+    def process(self, tup: Tuple) -> None:
+        time.sleep(0.01)
+        self.emit([tup["n"]])
+
+
+class Hundred(Numbers):
+    def initialize(self, conf: dict[str, Any], context: Context) -> None:
+        super().initialize(conf, context)
+        del self.left[100:]
+
+
+def slow() -> Any:
+    """Each stage takes a second for all of them."""
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", Hundred)
+    builder.set_bolt("first", Slow).shuffle_grouping("numbers")
+    builder.set_bolt("second", Slow).shuffle_grouping("first")
+    builder.set_bolt("third", Slow).shuffle_grouping("second")
+    builder.set_bolt("note", Note).shuffle_grouping("third")
+    return builder.build("slow", conf={"topology.max.spout.pending": 60})
 
 
 def going() -> Any:

@@ -358,3 +358,23 @@ def test_a_block_by_root_holds_what_comes_of_one_input_alone() -> None:
         [40, 41, 42, 43],
     ]
     driven.close()
+
+
+@pytest.mark.parametrize(("careful", "together"), [(True, [[1, 1], [2, 2], [3, 3]]), (False, [[1, 1, 2, 2, 3, 3]])])
+def test_where_the_library_chose_tuples_without_anchors_are_by_their_inputs(
+    careful: bool, together: list[list[int]]
+) -> None:
+    """No limit of a spout keeps their blocks few, and Storm's queues would hold thousands of tuples in the place of one."""
+    driven = Driven(careful=careful)
+    scope = driven.collector.scope
+
+    def work(tup: Tuple) -> None:
+        scope.current = tup  # as a runner does
+        for _ in range(2):
+            driven.collector.emit([tup["n"], "key"], "keyed", [])
+
+    driven.receive = driven.collector.receiver(work, lambda: None)
+    driven.give_block([("default", [[1], [2], [3]])])
+    driven.flush()
+    assert [[values[0] for _, values in tuples_of(emit)] for emit in driven.emits] == together
+    driven.close()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.local import LocalCluster
+from multilang.blocks.hops import hops
+from multilang.local import LocalCluster, NotDrainedError
+from tests.differential import components
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, check_same
 from tests.differential.shapes import sample, shape_of
@@ -21,6 +23,8 @@ from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.differential.shapes import Shape
 
 BLOCK = {"multilang.exchange": "block"}
 SHAPES = 400 if SOAK else 4
@@ -87,6 +91,23 @@ def test_one_answer_apart_from_repeats_where_something_fails() -> None:
         assert (together.end, once(together)) == (alone.end, once(alone)), shape
 
 
+def chosen(shape: Shape) -> bool:
+    """Return whether the library chooses blocks of many tuples for some of it."""
+    declared: Any = components.built(shape, "memory:", 1, components.SHELL)  # type: ignore[no-untyped-call]
+    return not shape["forget"] and any(hop.by_block and hop.by_root is None for hop in hops(declared))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(36_000 if SOAK else 180)
+def test_one_answer_where_the_library_chooses() -> None:
+    for number, shape in enumerate(sample(SHAPES, 0, chosen)):
+        alone, together = run(shape, "simulated", number), run(shape, "process", number, {"multilang.exchange": "auto"})
+        if any(part.get("fails") for part in shape["components"]):
+            assert (together.end, once(together)) == (alone.end, once(alone)), shape
+        else:
+            check_same(shape, alone, together)
+
+
 def once(outcome: Outcome) -> set[tuple[Any, ...]]:
     """The lines of a record that tell no failure, each once, without the number of the attempt."""
     found = set()
@@ -111,9 +132,10 @@ def test_ticks_alone_keep_no_topology_from_being_drained() -> None:
 
 
 @pytest.mark.soak
-def test_nothing_is_lost_when_processes_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["block", "auto"] if SOAK else ["auto"])
+def test_nothing_is_lost_when_processes_are_killed(tmp_path: Path, how: str) -> None:
     seed = random.Random(5)
-    with LocalCluster("process", {**BLOCK, "test.folder": str(tmp_path)}) as cluster:
+    with LocalCluster("process", {"multilang.exchange": how, "test.folder": str(tmp_path)}) as cluster:
         topology = cluster.submit(running.killed())
         kills = 40 if SOAK else 6
         for kill in range(kills):
@@ -138,6 +160,46 @@ def test_a_thread_of_a_bolts_own_emits_acks_and_fails(tmp_path: Path) -> None:
     assert set(noted(tmp_path)) == set(range(running.NUMBERS))
 
 
+def test_a_join_does_not_stand_still_unless_blocks_of_many_are_asked_for() -> None:
+    """Its spout has room for the first halves alone, not for what would be in blocks with them."""
+    with LocalCluster("process") as cluster:
+        run = cluster.submit(running.joined())
+        run.wait(timeout=LIMIT)
+        assert run.counters["pairs"].acked == 24
+        asked = cluster.submit(running.joined(), name="asked", conf=BLOCK)
+        with pytest.raises(NotDrainedError):
+            asked.wait(timeout=3)
+        assert asked.counters["pairs"].acked < 24
+
+
+def test_a_spout_that_drops_what_fails_loses_nothing_else(tmp_path: Path) -> None:
+    with LocalCluster("process", {"test.folder": str(tmp_path)}) as cluster:
+        run = cluster.submit(running.dropped())
+        run.wait(timeout=LIMIT)
+        assert run.counters["numbers"].failed == running.NUMBERS // 100
+    assert noted(tmp_path) == Counter(n for n in range(running.NUMBERS) if n % 100)
+
+
+def test_frequent_failures_repeat_few_others(tmp_path: Path) -> None:
+    """After the first of them tuples travel apart for a while: what fails takes no others with it."""
+    with LocalCluster("process", {"test.folder": str(tmp_path)}) as cluster:
+        run = cluster.submit(running.failing())
+        run.wait(timeout=LIMIT)
+        assert run.counters["numbers"].acked == running.NUMBERS
+    repeats = noted(tmp_path) - Counter(range(running.NUMBERS))
+    assert set(noted(tmp_path)) == set(range(running.NUMBERS))
+    assert sum(repeats.values()) <= 500  # those that were under way at the first
+
+
+def test_slow_stages_do_not_time_out(tmp_path: Path) -> None:
+    """A stage takes a second; a block must not wait for another one in each of them."""
+    with LocalCluster("process", {"test.folder": str(tmp_path), "topology.message.timeout.secs": 8}) as cluster:
+        run = cluster.submit(running.slow())
+        run.wait(timeout=LIMIT)
+        assert (run.counters["numbers"].acked, run.counters["numbers"].failed) == (100, 0)
+    assert noted(tmp_path) == Counter(range(100))
+
+
 def test_task_ids_come_to_a_callback_after_the_emit() -> None:
     with LocalCluster("process", BLOCK) as cluster:
         run = cluster.submit(topologies.called_back, capture=[("callsback", "told")])
@@ -156,7 +218,7 @@ def test_a_tuple_that_always_fails_takes_no_other_with_it_for_good(tmp_path: Pat
     assert set(noted(tmp_path)) == set(range(1, running.NUMBERS + 1)) - {777}
 
 
-@pytest.mark.parametrize("how", ["root", "block"])
+@pytest.mark.parametrize("how", ["root", "auto"])
 def test_what_a_bolt_emitted_arrives_while_it_works_on(tmp_path: Path, how: str) -> None:
     with LocalCluster("process", {"multilang.exchange": how, "test.folder": str(tmp_path)}) as cluster:
         run = cluster.submit(running.going())

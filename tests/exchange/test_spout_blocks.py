@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
+from multilang.blocks import spout as blocks
 from multilang.blocks.child import Exchange
 from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
@@ -52,6 +53,10 @@ class Source(Spout):
 
     def fail(self, tup_id: Any) -> None:
         self.told[tup_id, False] += 1
+
+
+class Telling(Source):
+    emits_again = True
 
 
 class Again(ReliableSpout):
@@ -283,6 +288,64 @@ def test_a_spout_without_a_limit_is_asked_for_single_tuples_when_many_are_under_
         before = driven.spout.calls
         driven.command("next")
         assert driven.spout.calls == before + 1
+    driven.close()
+
+
+def test_where_the_library_chose_a_spout_without_a_limit_is_asked_for_none_when_many_are_under_way() -> None:
+    """Storm's queues would hold as many blocks as tuples, which bolts can't work on before the message timeout."""
+    driven = Driven(spout=Telling, how="auto")
+    driven.spout.burst = 50
+    driven.spout.wishes = [(n, n, None) for n in range(12_000)]
+    sent: list[Emit] = []
+    for _ in range(300):
+        sent += driven.command("next")
+        if driven.runner.full:
+            break
+    assert driven.collector.pending == 10_000
+    assert "topology.max.spout.pending" not in driven.spout.conf
+    assert any(len(apart(emit)[1]) > 1 for emit in sent)
+    for emit in sent:
+        driven.command("ack", emit.id)
+    assert driven.command("next")
+    driven.close()
+
+
+def test_where_the_library_chose_tuples_without_an_id_go_alone() -> None:
+    """No limit would keep their blocks few."""
+    driven = Driven(spout=Telling, how="auto")
+    driven.spout.burst = 6
+    driven.spout.wishes = [(n, None, None) for n in range(6)]
+    sent = driven.command("next")
+    driven.close()
+    assert [apart(emit)[1] for emit in sent] == [[n] for n in range(6) for _ in range(3)]
+
+
+def test_where_the_library_chose_many_travel_apart_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each hundredth tuple fails, each block would."""
+    monkeypatch.setattr(blocks, "PENALTY", 20)
+    driven = Driven(spout=Telling, how="auto")
+    driven.spout.burst = 10
+
+    def emit(number: int) -> set[bool]:
+        """Emit ten tuples, all of which are acked, and return whether their blocks are apart."""
+        driven.spout.wishes = [(n, n, None) for n in range(10 * number, 10 * number + 10)]
+        sent = driven.command("next")
+        for each in sent:
+            driven.command("ack", each.id)
+        return {apart(each)[0] for each in sent}
+
+    def fail(number: int) -> None:
+        driven.spout.wishes = [(n, n, None) for n in range(10 * number, 10 * number + 10)]
+        together = driven.command("next")
+        for each in together:  # all of which were sent before the first failure came back
+            driven.command("fail", each.id)
+
+    fail(0)
+    assert [emit(number) for number in range(1, 4)] == [{True}, {True}, {False}]
+    fail(10)  # too soon
+    assert [emit(number) for number in range(11, 21)] == [{True}] * 4 + [{False}] * 6
+    fail(30)  # not so soon
+    assert [emit(number) for number in range(31, 34)] == [{True}, {True}, {False}]
     driven.close()
 
 
