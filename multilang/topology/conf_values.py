@@ -61,7 +61,9 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_node(value: Any) -> bool:
-    parts = value.removeprefix("/").removesuffix("/").split("/") if _is_text(value) else [""]
+    if not _is_text(value):
+        return False
+    parts = value.removeprefix("/").removesuffix("/").split("/")
     return value == "/" or (value[:1] == "/" and all(is_printable(part) and part not in (".", "..") for part in parts))
 
 
