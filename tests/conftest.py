@@ -28,7 +28,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # The tests of a group share a server, and run in one process: the longest groups begin first, so that none is left alone
 # at the end. Then come the tests that start a Spark of their own, which are the longest of the others.
-GROUPS = ("storm", "spark job", "spark sources", "storm clusters", "kafka", "zookeeper", "values")
+GROUPS = (
+    *("spark job", "spark sources", "storm", "storm topologies"),
+    *("kafka", "storm clusters", "zookeeper", "values"),
+)
 
 
 def turn(item: pytest.Item) -> int:

@@ -23,17 +23,13 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 # Spark starts processes, and the machine may be busy; at full numbers one test makes hundreds of jobs.
 LIMIT_SECS = 3600 if SOAK else 600
-# Those that share a session run in one process: one JVM. Those of a spout as a source of Spark run in the process of the tests
-# on a real Storm, hence not beside them: Spark gives a source's process ten seconds to start, however busy the machine is,
-# and a cluster that starts many workers leaves it less.
+# Those that share a session run in one process: one JVM.
 SPOUTS = "test_spout_source.py"
 
 
 def group(path: Path) -> str:
     """Return the group of the tests in a file."""
-    if path.name == SPOUTS:
-        return "storm"
-    return "spark sources" if path.parent.name == "sources" else "spark job"
+    return "spark sources" if path.parent.name == "sources" or path.name == SPOUTS else "spark job"
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks

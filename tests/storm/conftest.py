@@ -35,14 +35,22 @@ PATIENT = {
 LIMIT = 240  # seconds for what takes some: this machine may be busy with other tests
 
 
+# Two clusters of about as much to do each: with one, its tests would go on when all others have ended.
+FIRST = ("test_deploy.py", "test_faults.py", "test_observed.py", "test_page.py", "test_state.py")
+
+
+def group(item: pytest.Item) -> str:
+    """Return the group of a test."""
+    if "storm" not in getattr(item, "fixturenames", ()):
+        return "storm clusters"  # it starts a cluster of its own
+    return "storm" if item.path.name in FIRST else "storm topologies"
+
+
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
-            own = "storm" not in getattr(item, "fixturenames", ())  # it starts a cluster of its own
-            item.add_marker(
-                pytest.mark.xdist_group("storm clusters" if own else "storm")
-            )  # in one process: one cluster
+            item.add_marker(pytest.mark.xdist_group(group(item)))  # in one process: one cluster
             item.add_marker(pytest.mark.timeout(600))  # the first fetches Storm
 
 

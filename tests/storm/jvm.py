@@ -5,6 +5,8 @@ The archive is made once for a virtual environment and a Java, from the classes 
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
 import tempfile
 from pathlib import Path
@@ -36,16 +38,20 @@ def conf() -> dict[str, str]:
 
 
 def make_archive(cluster: Cluster, run: Callable[[dict[str, str]], None]) -> None:
-    """Make the archive, unless it is there.
+    """Make the archive, unless it is there or another process makes it.
 
     Args:
         cluster: Where the worker runs.
         run: Runs a topology on one worker with a conf, until tuples have been processed.
     """
     path = archive()
-    if path.exists():
+    if path.exists() or not os.access(path.parent, os.W_OK):
         return
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+    with open(f"{path}.lock", "w") as lock, tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:  # the other one has it
+            return
         lists = [Path(folder, name) for name in ("worker", "writer")]
         own, writer = (f"{QUICK} -XX:DumpLoadedClassList={each}" for each in lists)
         run({"topology.worker.childopts": own, "topology.worker.logwriter.childopts": f"-Xmx32m {writer}"})
