@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
+    from multilang.state.witness import Opener
 
 PATIENCE_SECS = 5.0  # with brokers that don't answer
 _WAIT_SECS = 0.05  # for a message in next_tuple, unless all partitions are at their end
@@ -133,6 +134,16 @@ class KafkaSpout(ReliableSpout):
 
     def source_id(self, tup_id: Any) -> Any:
         return str(tup_id).rsplit("/", 1)[0]
+
+    @property
+    def kept_elsewhere(self) -> Opener:
+        """Return what opens the note of a state's transactions; see ``multilang.state.witness``.
+
+        It is among the positions of spouts, if there is a place for them: only members of the group may write to the group.
+        """
+        from multilang.state.positions import open_notes
+
+        return open_notes
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)

@@ -25,6 +25,7 @@ from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
 from multilang.state.positions import check_positions, positions_class
 from multilang.state.providers import provider_class
+from multilang.state.settings import POSITIONS
 from multilang.topology import Foreign
 from multilang.transactional.names import ID
 from multilang.transactional.stores import store_class
@@ -149,6 +150,12 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
                 yield _source(part, conf, who, missing), f"the source of {who}"
         if spec.id == SPOUT:
             yield _class(provider_class, conf), f"the state of topology {topology.name!r}"
+            for _, own in getattr(spec.component, "kept", ()):
+                if {**conf, **own}.get(POSITIONS) is not None:
+                    yield (
+                        positions_class({**conf, **own}),
+                        f"what the state of topology {topology.name!r} is compared with",
+                    )
         if ID in conf:
             yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"
 

@@ -9,6 +9,10 @@ class StateError(ExplainedError):
     """State can't be read, written or found. The message names it and the fix."""
 
 
+class NotPermittedError(StateError):
+    """The store's user has no right to do this."""
+
+
 class InUseError(StateError, UnrecoverableError):
     """Another run owns what was to be claimed. The message names that run."""
 

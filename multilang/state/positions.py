@@ -23,9 +23,11 @@ from multilang.state.settings import POSITIONS, may_return, owner_of, state_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
 
     from multilang.state.owner import OwnedPlace, Ownership
+
+    S = TypeVar("S", bound="PositionStore")
 
 _FILES = "sqlite"  # the database of a setting that is a path
 _NOTES = f"{SPOUT}/0"  # the note beside the positions; see multilang.state.witness
@@ -189,6 +191,17 @@ def open_notes(conf: Mapping[str, Any]) -> PositionStore | None:
         return open_positions(conf, _NOTES)
     except NotSetError:
         return None
+
+
+def notes_in(kind: type[S], conf: Mapping[str, Any], place: Any) -> S:
+    """Return the store of what is noted beside a source that keeps its progress itself.
+
+    Args:
+        kind: The class for the source's database.
+        conf: The source's conf.
+        place: The place of the source, as ``PositionStore.place_of`` returns one.
+    """
+    return kind(conf, _NOTES, place)
 
 
 def open_set_notes(conf: Mapping[str, Any]) -> PositionStore | None:

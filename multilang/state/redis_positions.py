@@ -73,6 +73,14 @@ class RedisPositions(PositionStore):
     def place_of(cls, url: str) -> dict[str, Any]:
         return access.place_of(url)
 
+    def check_permitted(self) -> None:
+        """Raise NotPermittedError if this user of Redis may not claim the position. Nothing is changed."""
+        place = self._place()
+        try:
+            place.beat(-1)
+        finally:
+            place.close()
+
     def close(self) -> None:
         super().close()
         if self._client is not None:

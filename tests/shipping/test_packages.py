@@ -114,6 +114,13 @@ topology = builder.build(conf={{"multilang.positions": {positions!r}}})
     assert wheels_in(shipment) & {"redis"} == needed
 
 
+def test_a_state_behind_a_queue_brings_what_the_place_of_its_note_needs(project: Project) -> None:
+    text = STATEFUL_TEXT.format(conf={"multilang.positions": "redis://redis.example.com/0"})
+    text = text.replace("from multilang import", "from multilang.queues import KafkaSpout\nfrom multilang import", 1)
+    text = re.sub(r'set_spout\("(\w+)", .*\)', r'set_spout("\1", KafkaSpout("localhost:9092", "words", "shop"))', text)
+    assert wheels_in(pack(project.topology(text=text))) & {"redis"} == {"redis"}
+
+
 POSITIONED = """
 from multilang import TopologyBuilder
 from multilang.state import PositionSpout
