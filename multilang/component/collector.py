@@ -234,7 +234,7 @@ class SpoutCollector(Collector):
         tup_ids: Iterable[Any] | None = None,
         stream: str | None = None,
     ) -> None:
-        """Send many tuples to one stream, each with a message id, or all without."""
+        """Send many tuples to one stream, each with a message id, or all without; a row is taken when those before it are sent."""
         emit = self.emit
         if tup_ids is None:
             for values in rows:

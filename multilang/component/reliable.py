@@ -9,7 +9,7 @@ from multilang.protocol.errors import LocalProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any, Literal
 
     from multilang.component.collector import SpoutCollector
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
+
+_ID_TYPES = frozenset({str, int, float})
 
 
 class _Sent:
@@ -69,6 +71,7 @@ class ReliableSpout(Spout):
     _outputs: Outputs | None  # checks what is held back
     _serial: int
     _most: float  # the most tuples under way
+    _emits_plainly: bool  # no subclass does more in emit
 
     def acked(self, tup_id: Any) -> None:
         """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
@@ -143,9 +146,38 @@ class ReliableSpout(Spout):
         if tup_ids is None:
             for values in rows:
                 self.emit(values, None, stream)
-        else:
-            for values, tup_id in zip(rows, tup_ids, strict=True):
-                self.emit(values, tup_id, stream)
+            return
+        rows, ids = list(rows), list(tup_ids)
+        has_room = len(ids) <= self._most - len(self._sent)
+        if self._emits_plainly and has_room and len(rows) == len(ids) and self._all_new(ids):
+            self._emit_all(rows, ids, stream)
+            return
+        for values, tup_id in zip(rows, ids, strict=True):
+            self.emit(values, tup_id, stream)
+
+    def _all_new(self, ids: list[Any]) -> bool:
+        """Return whether these may be message ids, no two of which are equal, and none is under way."""
+        if not _ID_TYPES.issuperset(map(type, ids)):
+            return False
+        return len(set(ids)) == len(ids) and self._sent.keys().isdisjoint(ids)
+
+    def _emit_all(self, rows: list[Values], ids: list[Any], stream: str | None) -> None:
+        """Send tuples for which there is room; each is kept before it is sent, as in ``emit``."""
+        sent = self._sent
+        last: Any = None
+
+        def kept() -> Iterator[Values]:
+            nonlocal last
+            for last, values in zip(ids, rows, strict=True):
+                own = list(values) if isinstance(values, list | tuple) else values  # type: ignore[redundant-expr]
+                sent[last] = _Sent(own, stream, None)
+                yield values
+
+        try:
+            self._collector.emit_many(kept(), ids, stream)  # which takes a row when those before it are sent
+        except Exception:
+            sent.pop(last, None)
+            raise
 
     def ack(self, tup_id: Any) -> None:
         key = key_of(tup_id)
@@ -207,6 +239,7 @@ class ReliableSpout(Spout):
         self._due = {}
         self._held = {}
         self._outputs = None
+        self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         for name in ("replay_delay_secs", "max_replay_delay_secs"):

@@ -14,6 +14,7 @@ from itertools import islice
 
 from multilang.component.bolt import BasicBolt
 from multilang.component.errors import ConfigError
+from multilang.component.reliable import MAX_SPOUT_PENDING
 from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False
@@ -23,8 +24,12 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
+
+
+_ITEMS = 64  # that one next_tuple emits at most
 
 
 class FromIterable(PositionSpout):
@@ -42,6 +47,9 @@ class FromIterable(PositionSpout):
     max_replays = 10
     needs_positions = False
 
+    _collector: SpoutCollector
+    _next: int  # the number of the next item
+
     def __init__(self, items: Iterable[Any] | Callable[[], Iterable[Any]], field: str = "value") -> None:
         _check(items)
         self._items = items
@@ -52,15 +60,22 @@ class FromIterable(PositionSpout):
         self._index = context.task_index
         self._step = len(context.tasks(context.component))
         self._ended = False
+        self._at_once = min(_ITEMS, conf.get(MAX_SPOUT_PENDING) or _ITEMS) if self._gives_several(conf) else 1
         self._begin(self._index)
 
+    def _gives_several(self, conf: dict[str, Any]) -> bool:
+        """Return whether it emits several items at once: all are there already, and no position of each is kept."""
+        at_hand = isinstance(self._items, list | tuple | range)
+        return at_hand and not self._collector.replays_by_position and not self.keeps_position(conf)
+
     def next_tuple(self) -> None:
-        for item in self._rest:
-            number = self._next
-            self._next += self._step
-            self.emit([item], number)
+        items = list(islice(self._rest, self._at_once))
+        if not items:
+            self._ended = True
             return
-        self._ended = True
+        first = self._next
+        self._next = end = first + len(items) * self._step
+        self.emit_many([[item] for item in items], range(first, end, self._step))
 
     def exhausted(self) -> bool:
         return self._ended

@@ -65,6 +65,12 @@ class Acker:
             self.answered += 1
             self.complete((spout_task, root, True))
 
+    def init_many(self, edges: dict[int, int], spout_task: int) -> None:
+        """Handle ``__ack_init`` of new roots, of which nothing was heard: the xor of the edges of each, which is not 0."""
+        self.heard += len(edges)
+        task = spout_task + 1 << _TASK_BITS
+        self.newest.update([(root, value | task) for root, value in edges.items()])
+
     def join(self, root: int, value: int, members: dict[int, int]) -> None:
         """Take a new root that stands for several: when it is done, JOINED is told as its spout task, for ``part``.
 
@@ -78,7 +84,7 @@ class Acker:
 
     def part(self, root: int, ok: bool) -> None:
         """Ack or fail the roots that one which is done stands for."""
-        members = self._members.remove(root)
+        members = self._members.newest.pop(root, None) or self._members.remove(root)
         if members is None:
             return  # it is forgotten, as they are
         if ok:

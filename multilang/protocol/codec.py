@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 300  # Storm's json-smart refuses more than 400; the message's own nesting needs some, the rest is a reserve
+_LEVELS = 8  # of lists in lists that are looked at a level at a time
 MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
@@ -101,8 +102,37 @@ def encode_values(values: Sequence[Any]) -> str:
             return text
         except (OverflowError, ValueError):
             pass  # the error with the position is raised below
+    elif (nested := _encode_nested(values)) is not None:
+        return nested
     _check(values)
     return dumps(values)
+
+
+def _encode_nested(values: Sequence[Any]) -> str | None:
+    """Return the JSON of scalars and of lists of these, a few levels deep, which are looked at a level at a time.
+
+    None: something in it must be looked at by itself.
+    """
+    level: list[Any] = list(values)
+    for _ in range(_LEVELS):
+        lists = [value for value in level if type(value) is list]
+        if len(lists) < len(level):
+            scalars = [value for value in level if type(value) is not list]
+            if not _SCALARS.issuperset(map(type, scalars)):
+                return None
+            numbers = [value for value in scalars if type(value) is int]
+            if numbers and not (min(numbers) >= MIN_INT and max(numbers) <= MAX_INT):
+                return None
+        if not lists:
+            try:
+                text = dumps(values)
+                if not text.isascii():
+                    text.encode()
+            except (OverflowError, ValueError):
+                return None  # the error is raised with its position
+            return text
+        level = list(chain.from_iterable(lists))
+    return None
 
 
 def encode_rows(rows: Sequence[Sequence[Any]], width: int, start: str, end: str) -> str | None:

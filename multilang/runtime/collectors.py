@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle, SpoutEmit
     from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
-    from multilang.runtime.links import Links
-    from multilang.runtime.plan import TaskPlan
+    from multilang.runtime.links import DirectAcker, Links
+    from multilang.runtime.plan import Route, TaskPlan
     from multilang.runtime.rotating import RotatingMap
 
     Pending: TypeAlias = RotatingMap[tuple[Any, float]]
@@ -141,6 +141,8 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
 class LocalSpoutCollector(LinkedCollector, SpoutCollector):
     """The collector of a spout in this process; without ackers, ``acked`` is called with the message id."""
 
+    _emit_many: Callable[[Iterable[Values], Iterable[Any], Route], None] | None = None
+
     def __init__(
         self,
         plan: TaskPlan,
@@ -151,7 +153,20 @@ class LocalSpoutCollector(LinkedCollector, SpoutCollector):
         reported: Callable[[BaseException], None] | None = None,
     ) -> None:
         super().__init__(plan, links, reported)
-        self.emit = _spout_emit(TupleEmitter(plan, links, stats), pending, acked)
+        emitter = TupleEmitter(plan, links, stats)
+        self.emit = _spout_emit(emitter, pending, acked)
+        if links.acker is not None:
+            self._emit_many = _spout_emit_many(emitter, links.acker, pending)
+
+    def emit_many(
+        self, rows: Iterable[Values], tup_ids: Iterable[Any] | None = None, stream: str | None = None
+    ) -> None:
+        route = self._plan.routes.get(DEFAULT_STREAM if stream is None else stream)
+        several = self._emit_many
+        if several is None or tup_ids is None or route is None or route.choose is None or route.captured is not None:
+            super().emit_many(rows, tup_ids, stream)
+        else:
+            several(rows, tup_ids, route)
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
@@ -236,30 +251,45 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
 def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
     """Make a bolt's emit_many: tuples with several anchors have one root together, where the acker can join roots."""
     one_by_one_ = one_by_one(emit)
-    routes = emitter.routes
+    routes, stats = emitter.routes, emitter.stats
+    append, receivers = emitter.links.out.append, emitter.links.receivers
+    new = LocalTuple.__new__
+
+    def row_of(values: Values, route: Route) -> list[Any]:
+        try:
+            if len(values) == route.width:
+                return normalize(values)
+        except (TypeError, UnserializableValue):
+            pass  # the wire's end says what is wrong
+        return emitter.checked(values, route.stream, None)[0]
 
     def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
         route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
         kind: type = type(anchors)
-        several = anchors is not None and len(anchors) > 1 and (kind is list or kind is tuple)
-        choose = None if route is None else route.choose
-        if choose is None or not several:
+        if route is None or not anchors or (kind is not list and kind is not tuple):
             one_by_one_(rows, stream, anchors)
             return
+        choose = route.choose
         roots: Any = None
         try:
             for values in rows:
-                row: Any = None
-                try:
-                    if len(values) == route.width:
-                        row = normalize(values)
-                except (TypeError, UnserializableValue):
-                    pass  # the wire's end says what is wrong
-                if row is None:
-                    row, route = emitter.checked(values, stream, None)
+                row = row_of(values, route)
                 if roots is None:
                     roots = emitter.roots(emitter.live(anchors, row, stream, None))
-                emitter.deliver(route, row, choose(row), roots)
+                targets = () if choose is None else choose(row)
+                if len(targets) > 1 or route.captured is not None:
+                    emitter.deliver(route, row, targets, roots)
+                    continue
+                stats.emitted += 1
+                if targets:
+                    stats.transferred += 1
+                    tup = new(LocalTuple)  # as in emit
+                    tup.values = row
+                    tup.stream = route.stream
+                    tup.origin = route.origin
+                    tup.root, tup.edge = roots()
+                    tup.unfinished = True
+                    append((receivers[targets[0]], tup))
         finally:
             emitter.delivered(roots)
 
@@ -335,7 +365,7 @@ def _bolt_fail(emitter: TupleEmitter) -> Settle:
     return fail
 
 
-def _spout_emit(  # noqa: C901  # one body, as for a bolt
+def _spout_emit(  # one body, as for a bolt
     emitter: TupleEmitter, pending: Pending, acked: Callable[[Any], None]
 ) -> SpoutEmit:
     """Make a spout's emit. ``pending``: root id -> (message id, time of the emit if it is sampled, otherwise 0)."""
@@ -406,18 +436,66 @@ def _spout_emit(  # noqa: C901  # one body, as for a bolt
                 tup.unfinished = True
                 append((receivers[targets[0]], tup))
             else:
-                total = 0
-
-                def roots() -> tuple[int, int]:
-                    nonlocal total
-                    edge = getrandbits(64)
-                    total ^= edge
-                    return root, edge
-
-                emitter.deliver(route, row, targets, roots)
-                init(root, total, spout_task)
+                emitter.deliver_root(route, row, targets, root)
         if need_task_ids or on_task_ids is not None:
             return emitter.answer(targets if direct_task is None else (direct_task,), need_task_ids, on_task_ids)
         return None
 
     return emit
+
+
+def _spout_emit_many(
+    emitter: TupleEmitter, acker: DirectAcker, pending: Pending
+) -> Callable[[Iterable[Values], Iterable[Any], Route], None]:
+    """Make a spout's emit of many tuples with message ids, which does what its emit does with each, in one loop."""
+    links = emitter.links
+    stats = emitter.stats
+    getrandbits = links.getrandbits
+    append = links.out.append
+    receivers = links.receivers
+    new = LocalTuple.__new__
+    spout_task = emitter.plan.id
+
+    def emit_many(rows: Iterable[Values], tup_ids: Iterable[Any], route: Route) -> None:
+        choose: Any = route.choose
+        width, stream, origin = route.width, route.stream, route.origin
+        sent: dict[int, int] = {}  # the roots of tuples with one target, each with its edge
+        waiting = pending.newest
+        until_sample = 1
+        try:
+            for values, tup_id in zip(rows, tup_ids, strict=True):
+                row: Any = None
+                try:
+                    if len(values) == width:
+                        row = normalize(values)
+                except (TypeError, UnserializableValue):
+                    pass  # the wire's end says what is wrong
+                if row is None:
+                    row, _ = emitter.checked(values, stream, None)
+                id = id_as_received(tup_id)
+                targets = choose(row)
+                root = getrandbits(64)
+                until_sample -= 1
+                if until_sample:
+                    waiting[root] = (id, 0.0)
+                else:
+                    until_sample = SAMPLE_EVERY
+                    waiting[root] = (id, links.now())
+                if len(targets) != 1:
+                    emitter.deliver_root(route, row, targets, root)
+                    continue
+                sent[root] = edge = getrandbits(64)
+                tup = new(LocalTuple)
+                tup.values = row
+                tup.stream = stream
+                tup.origin = origin
+                tup.root = root
+                tup.edge = edge
+                tup.unfinished = True
+                append((receivers[targets[0]], tup))
+        finally:
+            stats.emitted += len(sent)
+            stats.transferred += len(sent)
+            acker.init_many(sent, spout_task)
+
+    return emit_many

@@ -27,6 +27,16 @@ def edges(
         getrandbits: A source of random numbers with so many bits.
         rootless: The edge when no anchor has a root.
     """
+    if len(anchors) == 1:
+        (only,) = anchors
+        if type(root_of_all := only.root) is int and root_of_all:
+
+            def one_root() -> tuple[int, int]:
+                edge = getrandbits(64)
+                only.edge ^= edge
+                return root_of_all, edge
+
+            return one_root
 
     def roots() -> tuple[Any, int]:
         new: dict[int, int] = {}

@@ -82,6 +82,21 @@ class TupleEmitter:
                 (self.links.receivers[task], LocalTuple(mine, route.stream, route.origin, root, edge))
             )
 
+    def deliver_root(self, route: Route, values: list[Any], targets: Sequence[int], root: int) -> None:
+        """Give each target a spout's tuple, and tell the acker of its root."""
+        total = 0
+        getrandbits, init = self.links.getrandbits, self.links.init
+
+        def roots() -> tuple[int, int]:
+            nonlocal total
+            edge = getrandbits(64)
+            total ^= edge
+            return root, edge
+
+        self.deliver(route, values, targets, roots)
+        assert init is not None
+        init(root, total, self.plan.id)
+
     def roots(self, anchors: Sequence[LocalTuple]) -> Callable[[], tuple[Any, int]]:
         """Return the function that gives each target its roots and edge; ``delivered`` is to be called after the last one."""
         getrandbits = self.links.getrandbits

@@ -165,6 +165,7 @@ class PositionSpout(ReplayableSpout):
             self._shadow(PositionSpout, {"emit": collector.emit})
         elif not self.keeps_position(conf):  # then no turn is counted
             self._shadow(PositionSpout, {"emit": super().emit, "ack": super().ack, "fail": super().fail})
+            self._emits_plainly = type(self).emit is PositionSpout.emit
 
     def keeps_position(self, conf: Mapping[str, Any]) -> bool:
         """Return whether it keeps its position with this conf, apart from checkpoints."""

@@ -153,7 +153,8 @@ class CombiningBolt(Programmed, LingeringBolt):
         self.half_sent = False
         try:
             if all(sink.combines for sink in self.program.sinks):
-                self.send_combined(self._machine.run(_by_input(tups)))
+                inputs = [TupleList(tups)] if len(self.program.entries) == 1 else _by_input(tups)
+                self.send_combined(self._machine.run(inputs))
             else:
                 self.send_apart([(tup, self._machine.run((TupleList((tup,)),))) for tup in tups])
         except Exception:

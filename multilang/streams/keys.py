@@ -13,12 +13,14 @@ from multilang.topology.javahash import task_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, TypeAlias
 
     Key: TypeAlias = str | int | tuple["Key", ...]
     WireKey: TypeAlias = str | int
 
 _JSON = ("[", '"')  # what the text of a tuple and of an encoded string begins with
+_PLAIN = frozenset({str, int})
 _FIRST_HASH = 31  # of an array with one item, to which the item's own hash is added
 
 
@@ -35,6 +37,13 @@ def check_key(key: object) -> None:
         f"the key is {key!r:.80} ({kind.__name__}); a key is a string, an integer, or a tuple of these, which hash alike in "
         "every process and on Storm: return str(...) or int(...) of it"
     )
+
+
+def check_keys(keys: Sequence[object]) -> None:
+    """Raise TypeError for the first of some values that can't be a key."""
+    if not _PLAIN.issuperset(map(type, keys)):
+        for key in keys:
+            check_key(key)
 
 
 def encode(key: Any) -> WireKey:

@@ -29,9 +29,10 @@ class Memory:
 
     def get(self, key: Any, init: Callable[[], Any]) -> Any:
         """Return the accumulator of a key, or a new one. It may be changed: nothing is kept until ``put_all``."""
-        for values in (self._changed, self._values):
-            if key in values:
-                return copied(values[key])
+        values = self._changed if key in self._changed else self._values
+        if key in values:
+            value = values[key]
+            return value if type(value) is int else copied(value)  # most are counts
         if self.state is not None:
             stored = self.state.get(encode(key))
             if stored is not None:

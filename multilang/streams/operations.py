@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.streams.keys import check_key
+from multilang.streams.keys import check_keys
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
@@ -101,10 +101,17 @@ class KeyBy(_OfFunction):
     def apply(self, elements: list[Any]) -> list[Any]:
         function = self.function
         pairs = [(function(element), element) for element in elements]
-        for key, _ in pairs:
-            if type(key) is not str:
-                check_key(key)
+        check_keys([key for key, _ in pairs])
         return pairs
+
+
+class KeysOf(KeyBy):
+    """The key of each element, where nobody looks at the element itself."""
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        keys = list(map(self.function, elements))
+        check_keys(keys)
+        return keys
 
 
 class Peek(_OfFunction):

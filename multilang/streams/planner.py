@@ -14,8 +14,9 @@ from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
 from multilang.streams.graph import PAIRS, TRIPLES
 from multilang.streams.heads import Source, UserBolt
-from multilang.streams.operations import ForEach
+from multilang.streams.operations import ForEach, KeyBy, KeysOf
 from multilang.streams.program import Entry, Program, Step, as_late, as_pairs, as_partials, as_tuples, as_values
+from multilang.streams.sinks import Sink
 from multilang.streams.windows import LATE, LEFT, RIGHT, Late, Results, StatefulWindowProgram, Windowed, WindowProgram
 from multilang.topology.builder import BoltDeclarer, TopologyBuilder
 from multilang.topology.errors import TopologyError
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from multilang.streams.bolts import Programmed
     from multilang.streams.declared import Declared
     from multilang.streams.graph import Graph, Stage
-    from multilang.streams.sinks import Sink
 
 
 def planned(graph: Graph, declared: Declared, state: bool, conf: Mapping[str, Any]) -> TopologyBuilder:
@@ -239,6 +239,7 @@ class _Plan:
     # ---- components ----
 
     def _declare(self, builder: TopologyBuilder, unit: _Unit) -> None:
+        _leave_out_values(unit)
         program = Program(unit.entries, list(unit.steps.values()), list(unit.sinks.values()))
         kinds = (bolts.ChainBolt, bolts.CombiningBolt)
         if unit.keeps and self._with_state:
@@ -269,6 +270,16 @@ class _Plan:
             by_key = parent.shape == PAIRS
             grouping = Grouping("fields", [sink.fields[0]]) if by_key else Grouping("shuffle")
             declarer.grouping(unit.id, grouping, stage.name)
+
+
+def _leave_out_values(unit: _Unit) -> None:
+    """Let elements become keys, and not pairs with themselves, where nobody looks at anything but the keys."""
+    for step in unit.steps.values():
+        if type(step.operation) is KeyBy and len(step.next) == 1:
+            (sink,) = step.next
+            if isinstance(sink, Sink) and not sinks.looks_at_values(sink):
+                step.operation = KeysOf(step.operation.function)
+                sink.takes_keys = True
 
 
 def _is_component(stage: Stage) -> bool:

@@ -28,9 +28,11 @@ class Sink:
         stream: The stream's name.
         fields: The stream's fields.
         combines: Whether it gains by many elements at once.
+        takes_keys: Whether its elements are keys alone, and not pairs; a sink that looks at no values may be told so.
     """
 
     combines = False
+    takes_keys = False
 
     def __init__(self, stage: str, stream: str, fields: Sequence[str]) -> None:
         self.stage = stage
@@ -67,6 +69,8 @@ class Keys(Sink):
     """A stream of pairs whose values nobody looks at."""
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
+        if self.takes_keys:
+            return [[encode(key), None] for key in elements]
         return [[encode(key), None] for key, _ in elements]
 
 
@@ -123,6 +127,7 @@ class Partials(Sink):
     def __init__(self, stage: str, target: str, fold: Fold) -> None:
         super().__init__(stage, target, ("part", "partials"))
         self._fold = fold
+        self.looks_at_values = fold.needs_values
         self._target = target
         self._tasks = 1
 
@@ -131,7 +136,8 @@ class Partials(Sink):
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         try:
-            partials = self._fold.partial(elements)
+            fold = self._fold
+            partials = fold.partial_of_keys(elements) if self.takes_keys else fold.partial(elements)
         except FailedException:
             raise
         except Exception as error:
@@ -142,3 +148,8 @@ class Partials(Sink):
             wire = encode(key)
             parts.setdefault(part_of(wire, tasks) if tasks > 1 else 0, []).append([wire, accumulator])
         return [[part, partials] for part, partials in parts.items()]
+
+
+def looks_at_values(sink: Sink) -> bool:
+    """Return whether a sink of pairs does anything with their values."""
+    return sink.looks_at_values if isinstance(sink, Partials) else not isinstance(sink, Keys)

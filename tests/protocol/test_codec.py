@@ -20,7 +20,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from multilang.protocol import ParentConnection, UnserializableValue
-from multilang.protocol.codec import MAX_DEPTH, encode_values, loads, normalize
+from multilang.protocol.codec import MAX_DEPTH, dumps, encode_values, loads, normalize, reason_against
 from tests.protocol.wire import END, outcome, received, said, shaken_child, shaken_parent, whole
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -64,6 +64,29 @@ def test_what_is_sent_is_what_arrives(values: list[Any]) -> None:
     assert same(json.loads(text), values)  # and to a reader that is not ours
     assert "\n" not in text
     assert same(normalize(values), values)
+
+
+ANY = st.recursive(
+    VALUES
+    | st.integers(-(2**65), 2**65)
+    | st.sampled_from([float("nan"), float("inf"), "\ud800", b"", ("a", 1), {1: 2}, {"a"}]),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.lists(ANY, max_size=4))
+@example([[["a", 2**63]]])
+@example([[["\ud800"]]])
+@example(nested(20))
+def test_values_in_lists_are_refused_for_the_same_reason_as_by_themselves(values: list[Any]) -> None:
+    reason = next((reason for value in values if (reason := reason_against(value)) is not None), None)
+    if reason is None:
+        assert encode_values(values) == dumps(values)
+        return
+    with pytest.raises(UnserializableValue) as refused:
+        encode_values(values)
+    assert reason in str(refused.value)
 
 
 @given(FLOATS)
