@@ -69,7 +69,7 @@ def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf={**PATIENT, **jvm.conf()})
     try:
         cluster.up()
-        jvm.make_archive(cluster, lambda conf: train(cluster, conf))
+        jvm.make_archive(lambda conf: train(cluster, conf))
         yield cluster
     finally:
         cluster.down()

@@ -12,13 +12,11 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang.shipping.cluster.artifacts import java
+from multilang.shipping.cluster.artifacts import java, storm_jars
 from tests.spark.jvm import QUICK, archive_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from multilang.shipping.cluster import Cluster
 
 LIMIT = 300.0  # seconds for an archive, on a busy machine
 
@@ -37,11 +35,10 @@ def conf() -> dict[str, str]:
     }
 
 
-def make_archive(cluster: Cluster, run: Callable[[dict[str, str]], None]) -> None:
+def make_archive(run: Callable[[dict[str, str]], None]) -> None:
     """Make the archive, unless it is there or another process makes it.
 
     Args:
-        cluster: Where the worker runs.
         run: Runs a topology on one worker with a conf, until tuples have been processed.
     """
     path = archive()
@@ -62,7 +59,7 @@ def make_archive(cluster: Cluster, run: Callable[[dict[str, str]], None]) -> Non
             [
                 *(java() or "java", *QUICK.split(), "-Xmx512m", "-Xshare:dump", "-Xlog:disable"),
                 *(f"-XX:SharedClassListFile={both}", f"-XX:SharedArchiveFile={made}"),
-                *("-cp", f"{cluster.home}/lib-worker/*"),
+                *("-cp", f"{storm_jars()}/lib-worker/*"),  # not a cluster's link to it, which goes with the cluster
             ],
             stdin=subprocess.DEVNULL,
             capture_output=True,
