@@ -63,7 +63,7 @@ class Sentences(ReliableSpout):
         self.result = Path(conf["bench.result"])
         self.sent: dict[int, float] = {}
         self.latencies: list[float] = []
-        self.acked = self.failed = 0
+        self.done = self.failed = 0
         self.began: tuple[float, tuple[float, float], int] | None = None
         self.due = 0.0
 
@@ -81,12 +81,12 @@ class Sentences(ReliableSpout):
 
     def acked(self, tup_id: int) -> None:
         now = time.perf_counter()
-        self.acked += 1
+        self.done += 1
         sent = self.sent.pop(tup_id)
         if self.began is not None:
             self.latencies.append(now - sent)
-        elif self.acked >= self.total // 3:
-            self.began = now, cpu_seconds(os.getppid()), self.acked
+        elif self.done >= self.total // 3:
+            self.began = now, cpu_seconds(os.getppid()), self.done
         self.tell_at_end(now)
 
     def fail(self, tup_id: int) -> None:
@@ -95,9 +95,9 @@ class Sentences(ReliableSpout):
 
     def tell_at_end(self, now: float) -> None:
         """Write the result when nothing is under way any more."""
-        if self.acked < self.total or self.began is None:
+        if self.done < self.total or self.began is None:
             return
-        wall, sentences = now - self.began[0], self.acked - self.began[2]
+        wall, sentences = now - self.began[0], self.done - self.began[2]
         parent, parts = (now - before for now, before in zip(cpu_seconds(os.getppid()), self.began[1], strict=True))
         found = sorted(self.latencies)
         said = {
