@@ -43,10 +43,12 @@ class Noted(NamedTuple):
     Attributes:
         epoch: The last epoch in which it was updated; None: it never was.
         least: A transaction that it has, perhaps among later ones; 0: none is known.
+        former: The place under which it is noted, if that is another one; "": none.
     """
 
     epoch: int | None
     least: int
+    former: str = ""
 
 
 class MapNotes(ABC):
@@ -176,10 +178,9 @@ class MapRegistry:
             place: The map's place, in the words of a message.
         """
         known, kept = self._notes.get(place), self._notes.get(place, self._component)
-        least = 0
-        if kept is not None:
-            least = self._notes.committed(kept["epoch"]) if kept["each"] else int(kept["txid"])
-        return Noted(None if known is None else int(known["epoch"]), least)
+        if known is None and kept is None and place in self._places:
+            return self._noted_elsewhere()
+        return Noted(None if known is None else int(known["epoch"]), 0 if kept is None else self._least(kept))
 
     def compare(self, place: str, noted: Noted, epoch: int | None, last: str | None) -> None:
         """Check that a map is the one that these transactions updated.
@@ -197,6 +198,8 @@ class MapRegistry:
             if epoch is None and place in self._places:
                 self._compare_renamed(place)
             return
+        if epoch is None and noted.former:
+            self._compare_renamed(place)
         txid = int(last or 0)
         if epoch is not None and epoch >= noted.epoch and txid >= noted.least:
             return
@@ -212,7 +215,7 @@ class MapRegistry:
             else (f"by transaction {txid}", f"up to transaction {noted.least}")
         )
         raise StoreGoneError(
-            f"{place} is an older copy: it was updated last {has} of these transactions ({where}), which "
+            f"{place}{f', which was {noted.former},' * bool(noted.former)} is an older copy: it was updated last {has} of these transactions ({where}), which "
             f"have updated it {has_not}, so that what came between would be missing. {_FIX}"
         )
 
@@ -262,6 +265,22 @@ class MapRegistry:
             self._kept[place] = self._notes.get(place, self._component)
         note = self._kept[place]
         return None if note is None or note["task"] >= self._tasks else int(note["task"])
+
+    def _least(self, kept: Mapping[str, Any]) -> int:
+        """Return a transaction that a map has, by the note of its keeper."""
+        return self._notes.committed(kept["epoch"]) if kept["each"] else int(kept["txid"])
+
+    def _noted_elsewhere(self) -> Noted:
+        """Return what is noted of the bolt's map under another place, if none of its present places is noted.
+
+        It was moved, or its server or file has another name now. Of several, the one with the least is returned, since nobody knows
+        which of them it was.
+        """
+        notes = [each for each in self._notes.all() if each["bolt"] == self._component]
+        if self._places.intersection(each["map"] for each in notes):
+            return Noted(None, 0)
+        found = [Noted(int(each["epoch"]), self._least(each), each["map"]) for each in notes if each.get("each")]
+        return min(found, default=Noted(None, 0))
 
     def _compare_renamed(self, place: str) -> None:
         before = [each["map"] for each in self._notes.all() if each["bolt"] == self._component]

@@ -133,3 +133,44 @@ def test_an_older_copy_is_refused_and_the_newest_goes_on(store, where, is_attrib
     more = [*rows, *([word] for word in WORDS), *([word] for word in WORDS)]
     with pytest.raises(LocalClusterError, match=r"is an older copy: |is gone: "):
         run(place, more, conf, is_attribute, tasks)
+
+
+@pytest.mark.parametrize("where", [InRedis, InFolder])
+def test_an_older_copy_is_refused_also_under_another_name_of_its_place(where, tmp_path, request, monkeypatch):
+    conf = {STORE: "sqlite", PATH: str(tmp_path / "transactions.sqlite")}
+    place = where(tmp_path, request)
+    rows = [[word] for word in WORDS * 2]
+    place.copied_at = 2
+    assert run(place, rows, conf, True, 1) == counted(rows)
+    place.copied_at = None
+    if where is InRedis:
+        monkeypatch.setattr(place, "backing", lambda: RedisBacking(place.name, "localhost", place.port))
+    else:
+        (tmp_path / "link").symlink_to(place.folder)
+        monkeypatch.setattr(place, "backing", lambda: SqliteBacking(tmp_path / "link" / "map.sqlite", "words"))
+    more = [*rows, *rows]
+    assert run(place, more, conf, True, 1) == counted(more)  # the newest goes on
+    place.put_back()
+    monkeypatch.undo()
+    with pytest.raises(LocalClusterError, match=r"is an older copy: "):
+        run(place, [*more, *rows], conf, True, 1)
+
+
+@pytest.mark.parametrize("where", [InRedis, InFolder])
+def test_an_older_copy_at_another_place_is_refused(where, tmp_path, request, monkeypatch):
+    conf = {STORE: "sqlite", PATH: str(tmp_path / "transactions.sqlite")}
+    place = where(tmp_path, request)
+    rows = [[word] for word in WORDS * 2]
+    place.copied_at = 2
+    assert run(place, rows, conf, True, 1) == counted(rows)
+    place.copied_at = None
+    place.put_back()
+    if where is InRedis:
+        monkeypatch.setattr(place, "backing", lambda: RedisBacking(place.name, "localhost", place.port))
+    else:
+        place.folder.rename(tmp_path / "moved")
+        monkeypatch.setattr(place, "backing", lambda: SqliteBacking(tmp_path / "moved" / "map.sqlite", "words"))
+    with pytest.raises(
+        LocalClusterError, match=r", which was .*, is an older copy: .* by transaction 2 .* up to transaction 4"
+    ):
+        run(place, [*rows, *rows], conf, True, 1)
