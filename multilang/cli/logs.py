@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections import deque
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,7 +164,8 @@ def _shown(logs: _Folder | _Cluster, chosen: Chosen, lines: int, follow: bool) -
     found: list[tuple[str, str, Record]] = []
     for name, source in sources.items():
         own: deque[Any] = deque(maxlen=lines)
-        for record in _all(readers[name], source.lines(), whole=True):
+        read = (record for lines in source.every() for record in readers[name].add(lines))
+        for record in chain(read, readers[name].rest()):
             if chosen.takes(record):
                 own.append((record.time, name, record))
             else:

@@ -112,6 +112,11 @@ class Recording:
             raise RecordingError(
                 f"{path} is a recording of format {head['recording']!r}, and this version reads {FORMAT}; take a newer one"
             )
+        if not _is_head(head):
+            raise RecordingError(
+                f"line 1 of {path} is not what begins a recording: it names the topology and, of each spout, the streams with "
+                "their fields; take it from another recording of that topology"
+            )
         self.topology: str = head["topology"]
         self.spouts: Mapping[str, Mapping[str, list[str]]] = head["spouts"]
         self.first_at = next((each["at"] for each in self._lines() if "emit" in each), 0.0)
@@ -144,7 +149,7 @@ class Recording:
                 if number == 1:
                     continue
                 said = _parsed(line)
-                if isinstance(said, dict) and "spout" in said:
+                if _is_line(said):
                     yield said
                 elif not line.endswith(b"\n"):
                     return
@@ -152,6 +157,30 @@ class Recording:
                     raise RecordingError(
                         f"line {number} of {self.path} is no line of a recording; take it out, or mend it"
                     )
+
+
+def _is_head(said: dict[str, Any]) -> bool:
+    spouts = said.get("spouts")
+    return (
+        isinstance(said.get("topology"), str)
+        and isinstance(spouts, dict)
+        and all(isinstance(streams, dict) for streams in spouts.values())
+        and all(isinstance(fields, list) for streams in spouts.values() for fields in streams.values())
+    )
+
+
+def _is_line(said: Any) -> bool:
+    """Return whether a line says what the runs on a recording read of it."""
+    if not isinstance(said, dict) or "spout" not in said:
+        return False
+    if "emit" not in said:
+        return True
+    return (
+        type(said["emit"]) is list
+        and type(said.get("at")) in (float, int)
+        and type(said.get("task")) is int
+        and type(said.get("stream", "")) is str
+    )
 
 
 def _parsed(line: bytes) -> Any:

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
@@ -19,6 +19,7 @@ from multilang.shipping.errors import NimbusError, UnreachableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import BinaryIO
 
     from multilang.shipping.nimbus import Nimbus
 
@@ -27,6 +28,7 @@ LOG = "worker.log"
 LOGVIEWER_PORT = 8000  # logviewer.port in Storm's defaults.yaml
 TIMEOUT = 30.0  # seconds without a byte from a logviewer
 MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
+MAX_PIECE = 8 * 1024 * 1024  # bytes of a log on this machine that are read at once
 MAX_KEPT = 64 * 1024 * 1024  # bytes of the lines that are shown
 MAX_READ = 4 * 1024 * 1024 * 1024  # bytes of a logviewer's answer, whose end is what is wanted
 
@@ -144,29 +146,71 @@ def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[st
 class FollowedFile:
     """A log on this machine whose lines are read as they come.
 
+    It stays open, so that what is written to it until it is rolled over is read, too, whatever becomes of its name.
+
     Args:
         path: The file; it need not be there yet.
+        most: The largest number of bytes that are read at once.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, most: int = MAX_PIECE) -> None:
         self._path = path
-        self._place = 0
-        self._inode = -1
+        self._most = most
+        self._file: BinaryIO | None = None
         self._rest = b""
+        self._came = False  # anything by the last look
 
     def lines(self) -> list[str]:
-        """Return the lines that have come since the last call. A log that was rolled over begins anew."""
+        """Return lines that have come since the last call. A log that was rolled over begins anew."""
+        lines: list[str] = []
+        data = self._more()
+        if not data and self._is_another():
+            data = self._more()  # what came before its name was another's
+            if not data:
+                if self._rest:
+                    lines += self._whole(b"\n")
+                self._open()
+                data = self._more()
+        self._came = bool(data)
+        return lines + self._whole(data)
+
+    def every(self) -> Iterator[list[str]]:
+        """Return all lines that there are, in pieces of which each fits into memory."""
+        self._came = True
+        while self._came:
+            yield self.lines()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _more(self) -> bytes:
+        if self._file is None:
+            return b""
         try:
-            with self._path.open("rb") as file:
-                about = os.fstat(file.fileno())
-                if about.st_ino != self._inode or about.st_size < self._place:
-                    self._inode, self._place, self._rest = about.st_ino, 0, b""
-                file.seek(self._place)
-                data = file.read(MAX_KEPT)
-                self._place += len(data)
+            if os.fstat(self._file.fileno()).st_size < self._file.tell():
+                self._file.seek(0)
+                self._rest = b""
+            return self._file.read(self._most)
         except OSError:
-            return []  # it is not there yet, or was removed with its topology
-        return self._whole(data)
+            return b""
+
+    def _is_another(self) -> bool:
+        """Return whether the file of this name is not the one that is open."""
+        try:
+            return self._file is None or not os.path.samestat(os.stat(self._path), os.fstat(self._file.fileno()))
+        except OSError:
+            return False  # it was removed with its topology, or the new one is not there yet
+
+    def _open(self) -> None:
+        self.close()
+        with suppress(OSError):  # it is not there yet
+            self._file = self._path.open("rb", buffering=0)
 
     def _whole(self, data: bytes) -> list[str]:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -205,6 +249,10 @@ class FollowedLogviewer:
             return self.lines()
         self._seen = number
         return list(found)
+
+    def every(self) -> Iterator[list[str]]:
+        """Return all lines that there are."""
+        yield self.lines()
 
 
 def _tail(lines: Iterable[str], count: int) -> list[str]:

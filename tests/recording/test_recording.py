@@ -145,6 +145,27 @@ def test_a_line_that_was_cut_off_is_left_out_and_a_broken_one_is_named(tmp_path)
         list(Recording(path).emitted("numbers"))
 
 
+@pytest.mark.parametrize("value", [None, 5, "x", [], [5], {}, {"numbers": 5}, {"numbers": {"default": 5}}])
+def test_whatever_stands_in_a_line_it_is_read_or_named(tmp_path, value) -> None:
+    path = tmp_path / "r"
+    record(path, topologies.failing(), "inprocess")
+    whole = [json.loads(line) for line in path.read_text().splitlines()]
+    first = next(number for number, said in enumerate(whole) if "emit" in said)
+    told = 0
+    for number in (0, first):
+        for key in whole[number]:
+            lines = [dict(said) for said in whole]
+            lines[number][key] = value
+            path.write_text("".join(f"{json.dumps(said)}\n" for said in lines))
+            try:
+                assert len(list(Recording(path).emitted("numbers"))) >= 39
+                replayed(topologies.failing(), Recording(path))
+            except RecordingError as error:
+                told += 1
+                assert str(path) in str(error)
+    assert told
+
+
 def test_a_recording_is_its_users_alone_and_is_not_overwritten(tmp_path) -> None:
     path = tmp_path / "r"
     new_recording(path, topologies.failing())

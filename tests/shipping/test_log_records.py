@@ -99,6 +99,28 @@ def test_a_log_that_was_rolled_over_begins_anew(tmp_path) -> None:
     assert followed.lines() == []
 
 
+def test_what_came_before_a_log_was_rolled_over_is_shown_too(tmp_path) -> None:
+    """Storm packs the old file, and removes it; the last line may have no end."""
+    path = tmp_path / "worker.log"
+    path.write_text("one\n")
+    followed = FollowedFile(path)
+    assert followed.lines() == ["one"]
+    with path.open("a") as file:
+        file.write("two\nthr")
+    path.unlink()
+    path.write_text("four\n")
+    assert [*followed.lines(), *followed.lines()] == ["two", "thr", "four"]
+    assert followed.lines() == []
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 1000])
+def test_a_log_that_is_longer_than_what_is_read_at_once_is_read_to_its_end(tmp_path, most) -> None:
+    path = tmp_path / "worker.log"
+    text = "".join(f"line {number}\n" for number in range(20))
+    path.write_text(text)
+    assert [line for lines in FollowedFile(path, most).every() for line in lines] == text.splitlines()
+
+
 def test_a_logviewers_log_is_followed(tmp_path) -> None:
     write(tmp_path, "t-1-5", 6700, "one\ntwo\n")
     path = tmp_path / "t-1-5" / "6700" / "worker.log"
