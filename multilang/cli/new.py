@@ -37,7 +37,11 @@ def new(folder: Path, source: tuple[str, Path] | None) -> int:
             made = new_project(folder)
         else:
             made, notes = take_over(source[1], folder)
-    except (ProjectError, OSError) as error:
+    except OSError as error:
+        raise ProjectFault(
+            f"the project can't be made: {error.filename or folder}: {error.strerror or error}"
+        ) from error
+    except ProjectError as error:
         raise ProjectFault(f"the project can't be made: {error}") from error
     for path in made:
         echo(f"  {path}")

@@ -178,8 +178,10 @@ def _read(path: Path) -> dict[str, Any]:
         read: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
         raise ProjectError(f"{path} is no valid TOML: {error}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProjectError(f"{path} can't be read: {error}") from None
+    except UnicodeDecodeError as error:
+        raise ProjectError(f"{path} is not in UTF-8, as TOML is: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise ProjectError(f"{path} can't be read: {error.strerror or error}") from None
     return read
 
 

@@ -21,10 +21,13 @@ _FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud")
 _NAMES = (
     *(".env", ".env.*", "*.env", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", ".my.cnf"),
     *(".git-credentials", ".gitconfig", "credentials", "credentials.json", ".vault-token", "*.kdbx"),
-    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "*.keytab", "*.p12", "*.pfx", "*.jks", "*.keystore", "*jaas*.conf"),
+    *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_*_sk", "*.ppk", "secring.gpg", "*.p8", "*.p12", "*.pfx"),
+    *("*.jks", "*.keystore", "*.keytab", "*jaas*.conf", "kubeconfig", "*.tfstate", "*.tfstate.backup"),
+    *(".boto", ".s3cfg", ".dockercfg", "credentials.toml", "secrets.toml"),
+    *(".bash_history", ".python_history", ".psql_history", ".mysql_history", ".rediscli_history"),
 )
 _HARMLESS = (".env.example", ".env.sample", ".env.template", ".env.dist")
-_PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----")
+_PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _LOOKED_AT = 64 * 1024  # bytes of a file
 _SOURCES = (".py", ".js", ".rb", ".java", ".md", ".rst", ".html", ".so")  # that may speak of a key
 

@@ -68,6 +68,7 @@ def test_a_new_project_is_as_ruff_would_write_it(made: Path) -> None:
     [
         ("json", "would hide the module 'json'"),
         ("class", "is a word of Python's"),
+        ("there.txt/shop", "the project can't be made: there.txt/shop: Not a directory"),
         ("9lives", "is no name for a project"),
         ("a b", "is no name for a project"),
         (".", "not empty"),

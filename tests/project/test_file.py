@@ -25,6 +25,12 @@ def refusal(folder: Path, text: str) -> str:
     return str(caught.value)
 
 
+def test_a_file_in_another_encoding_is_refused_in_words(tmp_path) -> None:
+    (tmp_path / FILE).write_bytes('name = "café"\n'.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"is not in UTF-8, as TOML is: .* at byte 11"):
+        find_project(tmp_path)
+
+
 LAYERS = ("", "[environments.prod]", "[environments.other]")
 
 

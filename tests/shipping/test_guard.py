@@ -37,6 +37,11 @@ SECRETS = {
     "service.keytab": "x",
     "storm_jaas.conf": "x",
     "server.pem": KEY,
+    "id_ed25519_sk": "x",
+    "terraform.tfstate": "x",
+    ".streamlit/secrets.toml": "x",
+    ".psql_history": "x",
+    "key.asc": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n",
     "anything.txt": f"first\n{KEY}",
 }
 

@@ -66,7 +66,12 @@ def storm_jars() -> Path:
             f"{' and '.join(missing)} not found: Storm needs a Java runtime (17 or newer) and, to fetch it once, Maven "
             "(Debian, Ubuntu: apt-get install default-jre-headless maven; macOS: brew install openjdk maven)"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ClusterError(
+            f"{folder.parent} can't hold Storm's jars: {error.strerror}; name a folder for downloads in $MULTILANG_CACHE"
+        ) from None
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:
         part = Path(name, "storm")
         fetch_jars([Artifact("org.apache.storm", "storm-server", STORM_VERSION)], part / "lib")
