@@ -14,6 +14,7 @@ def test_show_lists_components_with_their_inputs_and_streams() -> None:
     shown = multilang("show", "examples/word_count.py")
     assert shown.returncode == 0
     assert "bolt count: WordCount, 2 tasks\n  <- split by fields (word)\n  -> default (word, count)\n" in shown.stdout
+    assert shown.stdout.endswith("between processes:\n  sentences -> split: by block\n  split -> count: by block\n")
 
 
 def test_show_draws_a_diagram_for_markdown() -> None:
