@@ -232,6 +232,7 @@ class FollowedLogviewer:
     def __init__(self, worker: WorkerPlace, id: str, port: int) -> None:
         self._parts = (worker, id, port)
         self._seen = 0
+        self._first = ""  # line, by which a log is known from the one before it
 
     def lines(self) -> list[str]:
         """Return the lines that have come since the last call. A log that was rolled over begins anew.
@@ -242,6 +243,10 @@ class FollowedLogviewer:
         number = 0
         with _downloaded(*self._parts) as lines:
             for number, line in enumerate(lines, 1):
+                if number == 1:
+                    if not (self._first and line.startswith(self._first)):  # it may not have been whole
+                        self._seen = 0
+                    self._first = line
                 if number > self._seen:
                     found.append(line.rstrip("\r\n"))
         if number < self._seen:

@@ -133,6 +133,8 @@ def test_a_logviewers_log_is_followed(tmp_path) -> None:
         assert followed.lines() == ["three"]
         path.write_text("anew\n")
         assert followed.lines() == ["anew"]
+        path.write_text("again\nand longer\n")
+        assert followed.lines() == ["again", "and longer"]
 
 
 @pytest.fixture
