@@ -24,7 +24,14 @@ SILENT = (
     *("OneAnchor", "AlwaysAnchors", "AcksBeforeEmits", "WaitsForIdsOfDirectEmits", "KeepsSixtyTuplesWhileItWaits"),
     *("SwallowsExceptions", "WaitsByRecursion", "UnknownMetric", "LogsObjects", "HoldsOutputBack", "IgnoresSigterm"),
     *("TalksOnStandardErrorAtItsStart", "TalksOnStandardErrorAtWork", "LivesOnWithoutInput", "FallsSilent"),
-    *("LeavesAHelper", "PidFileOfAnotherName", "NoPidFile", "SpoutWithoutSync", "DoesNotKnowActivate"),
+    *(
+        "LeavesAHelper",
+        "LeavesAHelperAtAnException",
+        "PidFileOfAnotherName",
+        "NoPidFile",
+        "SpoutWithoutSync",
+        "DoesNotKnowActivate",
+    ),
     *("BlocksForTaskIds", "WaitsForTaskIdsWithoutInput"),
 )
 OF_EACH_SECTION = 1

@@ -63,6 +63,7 @@ BROKEN_NODE = {
     "DiesOnTaskIds": ("bolt", 3),
     "DiesOnATick": ("bolt", 4),
     "RejectsOtherLetters": ("bolt", 7),
+    "DecodesEachRead": ("bolt", 7),
     "DiesOnAnAck": ("spout", 2),
     "HangsOnAFail": ("spout", 3),
 }
@@ -96,7 +97,7 @@ def test_a_broken_program_fails_the_case_of_its_fault_alone(name: str) -> None:
     assert failed(result_of([*PYTHON, name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
 
 
-@pytest.mark.parametrize("name", chosen(BROKEN_NODE, "DiesOnTaskIds", "DiesOnAnAck"))
+@pytest.mark.parametrize("name", chosen(BROKEN_NODE, "DiesOnTaskIds", "DiesOnAnAck", "DecodesEachRead"))
 def test_a_broken_program_of_node_does(name: str) -> None:
     kind, number = BROKEN_NODE[name]
     assert failed(result_of([*node(), name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
@@ -111,9 +112,24 @@ def test_faults_of_the_conversation_have_their_own_cases() -> None:
     assert failed(result_of([*PYTHON, "SilentWhenItHasNothing"], "spout", LIMIT)) == ["spout/commands/5"]
 
 
+@pytest.mark.parametrize(
+    ("name", "path"), [("LeavesAHelperAtARefusal", "common/end/12"), ("FailsAndAcksARefusal", "bolt/ack/6")]
+)
+def test_faults_that_show_with_values_that_a_program_refuses(name: str, path: str) -> None:
+    cases = selected(all_cases("bolt"), (path, "common/end/12"))
+    run = Run(Target([*PYTHON, name], "bolt", timeout=LIMIT, contract=False), again=False)
+    assert failed(run.run(cases)) == [path]
+
+
 @pytest.mark.parametrize(("kind", "name"), CORRECT)
 def test_a_correct_program_passes(kind: str, name: str) -> None:
     assert failed(result_of([*PYTHON, name], kind, PATIENT)) == []
+
+
+def test_a_correct_program_may_refuse_values() -> None:
+    for name in ("SplitBolt", "ThreadedBolt"):
+        run = Run(Target([*PYTHON, name], "bolt", timeout=PATIENT, contract=False), again=False)
+        assert failed(run.run(selected(all_cases("bolt"), ("common/end/12", "bolt/ack", "common/framing")))) == []
 
 
 @pytest.mark.parametrize(("kind", "name"), [("bolt", "UpperBolt"), ("spout", "NumberSpout")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import MEASURED, PAGE, Section
+from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
@@ -107,3 +108,25 @@ def _(t: Talk) -> None:
     t.same(
         came, [["default", ["x"]], ["default", ["x"]], ["other", ["x"]]], "emits are missing, or there are more of them"
     )
+
+
+@section.must(
+    "an emit without values is sent or refused",
+    "An emit whose list is empty is sent as it is, or refused, and then its tuple is failed, or the process ends. It is not left out, "
+    "and its tuple acked.",
+    steps="emit",
+    source="the conformance contract: every value is emitted as it came",
+    provokes=("emit.arity",),
+    after=("bolt/emit/5",),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    id = t.steps(["emit", []])
+    try:
+        t.wait(lambda: t.monitor.finished.get(id), "the ack or fail of the tuple, or the end of the process")
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+    t.monitor.leaving = True
+    if t.monitor.finished.get(id) == "ack":
+        t.emitted(t.received, [[]], "the emit was left out, and its tuple acked")

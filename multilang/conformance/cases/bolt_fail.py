@@ -93,3 +93,20 @@ def _(t: Talk) -> None:
             raise
     t.monitor.leaving = True
     t.check(t.monitor.finished.get(id) != "ack", "the tuple was acked", "a fail, or the end of the process", "an ack")
+
+
+@section.must(
+    "acks and fails of tuples that came together",
+    "Each tuple has its own end, also while others wait: what was failed is failed, and what was not is acked.",
+    steps="fail",
+    after=("bolt/fail/1", "common/io/8"),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    with t.at_once():
+        ids = [t.steps(*([["fail"]] if number % 3 == 1 else [])) for number in range(30)]
+    t.same(
+        [t.finished(id) for id in ids],
+        ["fail" if number % 3 == 1 else "ack" for number in range(30)],
+        "tuples had the ends of others",
+    )

@@ -27,6 +27,7 @@ _LATER = 0.3
 _LARGE = 300_000
 _OTHER = " naïve 漢字 𠮷野家 🐍"
 _BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
+_FIRST_OF_SEVERAL = 0xC0  # the least byte with which a letter of several bytes begins
 _NAIVE = re.compile("na(.{0,6}?)ve")
 _AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
@@ -264,13 +265,16 @@ def _(t: Talk) -> None:
 
 @section.must(
     "a text beyond ASCII",
-    "Texts are UTF-8, as raw letters, and stay what they are. It is a text of its tuples with other letters behind it.",
-    after=(LIVES, TOGETHER, "common/unicode/1", "common/unicode/2"),
+    "Texts are UTF-8, as raw letters, and stay what they are, also when a read ends inside of a letter. It is a text of its tuples "
+    "with other letters behind it.",
+    after=(LIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
 )
 def _(t: Talk) -> None:
     values = sentence(t, lambda text: text + _OTHER)
     t.handshake()
     lives_on(t, values)
+    if not t.world.contract:  # others are asked for it in common/io
+        turn(t, values, pieces=inside_letters)
     for message in t.received.emits:
         text = str(message.values)
         t.check(
@@ -279,6 +283,12 @@ def _(t: Talk) -> None:
             f"{_OTHER.strip()!r}, or parts of it",
             text,
         )
+
+
+def inside_letters(data: bytes) -> list[bytes]:
+    """Return a message in pieces, each of which ends behind the first byte of a letter beyond ASCII."""
+    places = [place + 1 for place, byte in enumerate(data) if byte >= _FIRST_OF_SEVERAL]
+    return [data[start:stop] for start, stop in zip([0, *places], [*places, len(data)], strict=True)]
 
 
 def is_broken(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic, sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import Section
 from multilang.conformance.cases.spout_ordinary import begin, own
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 section = Section("common/end", "End of input, shutdown", "a killed worker leaves a closed pipe and nothing else")
 DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
+_VARIOUS: list[list[Any]] = [[7], [None], [True], [""], [{"a": {"b": None}}], [-1.5e300, "b", "c"], []]
 
 
 def ends(t: Talk, why: str) -> None:
@@ -23,10 +24,15 @@ def ends(t: Talk, why: str) -> None:
         raise CaseFailed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
 
 
-def work(t: Talk) -> None:
-    """Have the program do ordinary work, with which it may start helpers."""
+def processes_seen(t: Talk) -> None:
+    """Leave a case out where the processes that a program started can't be seen."""
     if t.child.processes() is None:
         raise NotApplicable("the processes that a program started are seen on Linux alone")
+
+
+def work(t: Talk) -> None:
+    """Have the program do ordinary work, with which it may start helpers."""
+    processes_seen(t)
     try:
         if t.kind == "bolt":
             t.handshake()
@@ -205,3 +211,60 @@ def _(t: Talk) -> None:
     t.monitor.leaving = True
     t.child.close_input()
     ends(t, "the input was closed while it waited for task ids, and the program lives on")
+
+
+@section.must(
+    "its helpers end with it after an exception",
+    "An exception may start what ordinary work does not, such as a program that reports it. When the input has ended, no process "
+    "that it started lives on.",
+    steps="throw",
+    after=("common/end/1", "common/end/8"),
+)
+def _(t: Talk) -> None:
+    processes_seen(t)
+    if t.kind == "spout":
+        t.handshake('[[["throw","the exception"]]]')
+        t.command("activate")
+        t.begin("next")
+    else:
+        t.handshake()
+        t.steps(["throw", "the exception"])
+    leaves(t)
+
+
+@section.must(
+    "its helpers end with it after what fails",
+    "Values may be anything that JSON has: a bolt may refuse them, fail the tuple, or end. A spout's tuple may fail. When the input has "
+    "ended, no process that it started lives on.",
+    after=("common/end/1", "common/end/8", "bolt/ordinary/1", "spout/ordinary/3"),
+)
+def _(t: Talk) -> None:
+    processes_seen(t)
+    if t.kind == "bolt":
+        t.handshake()
+        for values in _VARIOUS if t.world.contract else [*_VARIOUS, [["a", 1]]]:
+            t.tuple(values)
+    else:
+        begin(t)
+        t.next()
+        if t.received.emits:
+            t.command("fail", own(t, []))
+    leaves(t)
+
+
+def leaves(t: Talk) -> None:
+    """Check that the program ends with its input, and that nothing is left of what it started."""
+    before = t.syncs
+    if t.kind == "bolt":
+        t.heartbeat()
+    elif t.syncs == t.commands:
+        t.begin("next")
+    try:
+        t.wait(lambda: t.syncs > before or None, "an answer, or the end of the process")
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise NotApplicable("it neither answers nor ends, which is judged elsewhere") from None
+    t.monitor.leaving = True
+    t.child.close_input()
+    ends(t, "the input was closed, and the program lives on")
+    all_ended(t)

@@ -379,3 +379,42 @@ class SendsEqualEmitsOnce(Bolt):
         if (self.this["id"], values, options) != self.before:
             self.before = (self.this["id"], values, options)
             super().emit(values, options, message)
+
+
+@mutant("bolt", "bolt/emit/13")
+class LeavesOutEmptyEmits(Bolt):
+    def do_emit(self, values, options=None):
+        if values:
+            super().do_emit(values, options)
+
+
+class OfOthers(Bolt):
+    """Reads all that there is, and gives a tuple another end than its own when others wait behind it."""
+
+    text = b""
+    instead = ("fail", "ack")
+
+    def read_message(self):
+        while b"\nend\n" not in self.text:
+            data = os.read(0, 1 << 16)
+            if not data:
+                sys.exit(0)
+            self.text += data
+        message, _, self.text = self.text.partition(b"\nend\n")
+        return json.loads(message)
+
+    def send(self, message):
+        own, others = self.instead
+        if message.get("command") == own and b"\nend\n" in self.text:
+            message["command"] = others
+        super().send(message)
+
+
+@mutant("bolt", "bolt/fail/9")
+class AcksFailuresWhileOthersWait(OfOthers):
+    pass
+
+
+@mutant("bolt", "bolt/fail/9")
+class FailsWhileOthersWait(OfOthers):
+    instead = ("ack", "fail")

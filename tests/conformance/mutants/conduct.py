@@ -152,6 +152,14 @@ class LeavesAHelper(Bolt):
         subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
 
 
+@mutant("bolt", "common/end/11")
+class LeavesAHelperAtAnException(Bolt):
+    def do_throw(self, text):
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
+        super().do_throw(text)
+
+
 @mutant("bolt", "common/sizes/8")
 class OpensAFileForEachTuple(Bolt):
     files = []

@@ -61,6 +61,14 @@ class RejectsOtherLetters extends UpperBolt {
   }
 }
 
+class DecodesEachRead extends UpperBolt {
+  source() {
+    const text = new (require('stream').PassThrough)();
+    process.stdin.on('data', (data) => text.write(data.toString())).on('end', () => text.end());
+    return text;
+  }
+}
+
 class NumberSpout {
   constructor() {
     this.number = 0;
@@ -107,13 +115,13 @@ class HangsOnAFail extends NumberSpout {
 }
 
 const classes = {
-  UpperBolt, DiesOnItsTuple, NeverAcks, DiesOnTaskIds, DiesOnATick, RejectsOtherLetters,
+  UpperBolt, DiesOnItsTuple, NeverAcks, DiesOnTaskIds, DiesOnATick, RejectsOtherLetters, DecodesEachRead,
   NumberSpout, DiesOnAnAck, HangsOnAFail,
 };
 const program = new classes[process.argv[2]]();
 let lines = [];
 let ready = false;
-const input = readline.createInterface({input: process.stdin, crlfDelay: Infinity});
+const input = readline.createInterface({input: program.source ? program.source() : process.stdin, crlfDelay: Infinity});
 input.on('line', (line) => {
   if (line !== 'end') {
     lines.push(line);

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -380,6 +381,25 @@ class DiesOnASecondAck(CountSpout):
         if self.acked == 2:
             raise RuntimeError
         super().ack(message)
+
+
+class LeavesAHelperAtARefusal(SplitBolt):
+    def process(self, tup):
+        try:
+            super().process(tup)
+        except (AttributeError, IndexError):
+            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
+            self.send(command="fail", id=tup["id"])
+
+
+class FailsAndAcksARefusal(SplitBolt):
+    def process(self, tup):
+        try:
+            super().process(tup)
+        except (AttributeError, IndexError):
+            self.send(command="fail", id=tup["id"])
+            self.ack(tup)
 
 
 if __name__ == "__main__":
