@@ -55,7 +55,7 @@ class Acker:
     def init(self, root: int, value: int, spout_task: int) -> None:
         """Handle ``__ack_init``: a spout tuple's root id, the xor of its edges, and the spout task."""
         self.heard += 1
-        task = spout_task + 1 << _TASK_BITS
+        task = self.begun(spout_task)
         bucket = self._bucket(root)
         if bucket is not None:
             self._change(bucket, root, bucket[root] ^ value | task)
@@ -65,11 +65,9 @@ class Acker:
             self.answered += 1
             self.complete((spout_task, root, True))
 
-    def init_many(self, edges: dict[int, int], spout_task: int) -> None:
-        """Handle ``__ack_init`` of new roots, of which nothing was heard: the xor of the edges of each, which is not 0."""
-        self.heard += len(edges)
-        task = spout_task + 1 << _TASK_BITS
-        self.newest.update([(root, value | task) for root, value in edges.items()])
+    def begun(self, spout_task: int) -> int:
+        """Return what is or-ed to the edge of a new root, of which nothing was heard, to be its entry in ``newest``."""
+        return spout_task + 1 << _TASK_BITS
 
     def join(self, root: int, value: int, members: dict[int, int]) -> None:
         """Take a new root that stands for several: when it is done, JOINED is told as its spout task, for ``part``.

@@ -7,6 +7,7 @@ child's end of the wire, which raises the same error as in a process of its own.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored, one_by_one
@@ -238,7 +239,12 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 emitter.deliver(route, row, targets, roots)
                 emitter.delivered(roots)
         elif anchors is None or kind is list or kind is tuple:
-            emitter.deliver(route, row, targets, None)
+            if len(targets) == 1 and route.captured is None:
+                stats.emitted += 1
+                stats.transferred += 1
+                append((receivers[targets[0]], LocalTuple(row, route.stream, route.origin)))
+            else:
+                emitter.deliver(route, row, targets, None)
         else:
             emitter.live(anchors, row, stream, direct_task)
         if need_task_ids or on_task_ids is not None:
@@ -454,13 +460,15 @@ def _spout_emit_many(
     append = links.out.append
     receivers = links.receivers
     new = LocalTuple.__new__
-    spout_task = emitter.plan.id
+    begun = acker.begun(emitter.plan.id)
+    # Roots in a row are next to one another in the acker's dict, where random ones cost a miss of the processor's cache each.
+    next_root = count(getrandbits(62) + 1).__next__
 
     def emit_many(rows: Iterable[Values], tup_ids: Iterable[Any], route: Route) -> None:
         choose: Any = route.choose
         width, stream, origin = route.width, route.stream, route.origin
-        sent: dict[int, int] = {}  # the roots of tuples with one target, each with its edge
-        waiting = pending.newest
+        sent = 0  # the tuples with one target
+        waiting, entries = pending.newest, acker.newest
         until_sample = 1
         try:
             for values, tup_id in zip(rows, tup_ids, strict=True):
@@ -474,7 +482,7 @@ def _spout_emit_many(
                     row, _ = emitter.checked(values, stream, None)
                 id = id_as_received(tup_id)
                 targets = choose(row)
-                root = getrandbits(64)
+                root = next_root()
                 until_sample -= 1
                 if until_sample:
                     waiting[root] = (id, 0.0)
@@ -484,7 +492,9 @@ def _spout_emit_many(
                 if len(targets) != 1:
                     emitter.deliver_root(route, row, targets, root)
                     continue
-                sent[root] = edge = getrandbits(64)
+                edge = getrandbits(64)
+                entries[root] = edge | begun
+                sent += 1
                 tup = new(LocalTuple)
                 tup.values = row
                 tup.stream = stream
@@ -494,8 +504,8 @@ def _spout_emit_many(
                 tup.unfinished = True
                 append((receivers[targets[0]], tup))
         finally:
-            stats.emitted += len(sent)
-            stats.transferred += len(sent)
-            acker.init_many(sent, spout_task)
+            stats.emitted += sent
+            stats.transferred += sent
+            acker.heard += sent
 
     return emit_many

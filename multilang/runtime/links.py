@@ -20,8 +20,8 @@ class DirectAcker(Protocol):
     newest: dict[int, int]
     heard: int
 
-    def init_many(self, edges: dict[int, int], spout_task: int) -> None:
-        """Take the inits of new roots: the xor of the edges of each."""
+    def begun(self, spout_task: int) -> int:
+        """Return what is or-ed to the edge of a new root of a spout task, to be its entry in ``newest``."""
 
     def ack(self, root: int, value: int) -> None:
         """Take an ack: the root, and the acked tuple's edge with those made of it."""
