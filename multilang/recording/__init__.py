@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.recording.errors import RecordingError
     from multilang.recording.file import Emitted, Recording, new_recording
-    from multilang.recording.replayed import RecordedSpout, replayed
+    from multilang.recording.recorded_spout import RecordedSpout, replayed
 
 __all__ = ["Emitted", "RecordedSpout", "Recording", "RecordingError", "new_recording", "replayed"]
 
@@ -17,6 +17,6 @@ __getattr__, __dir__ = lazily(
     {
         "multilang.recording.errors": ("RecordingError",),
         "multilang.recording.file": ("Emitted", "Recording", "new_recording"),
-        "multilang.recording.replayed": ("RecordedSpout", "replayed"),
+        "multilang.recording.recorded_spout": ("RecordedSpout", "replayed"),
     },
 )

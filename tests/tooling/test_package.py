@@ -6,8 +6,9 @@ import re
 import subprocess
 import sys
 from configparser import ConfigParser
-from importlib import metadata, resources
+from importlib import import_module, metadata, resources
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
@@ -92,3 +93,17 @@ def test_setup_cfg_has_what_pyproject_toml_has_no_place_for() -> None:
     ruffs = re.search(r"^\[tool\.ruff\]\n.*?^line-length = (\d+)", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
     assert ruffs is not None
     assert found["pycodestyle"]["max-line-length"] == ruffs[1]
+
+
+def test_no_name_of_a_lazy_package_is_that_of_one_of_its_modules() -> None:
+    """Importing the module first would give it to who asks for the name."""
+    from multilang import lazy
+
+    for package in ("multilang", "spark_bridge"):
+        for file in (ROOT / package).rglob("__init__.py"):
+            if "lazily(" in file.read_text(encoding="utf-8"):
+                import_module(".".join(file.parent.relative_to(ROOT).parts))
+    assert len(lazy._homes) > 10
+    for name, homes in lazy._homes.items():
+        modules = {module.name for module in iter_modules(import_module(name).__path__)}
+        assert not modules & homes.keys(), name
