@@ -32,7 +32,7 @@ from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
-from spark_bridge.job.errors import NotOnSparkError, check_next
+from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     LogPlace = tuple[str, int]  # a log's id, and the row where a batch ends
 
 QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: query -> its last batch that is in the states
+ROWS_KEY = "__rows"  # beside it: query -> that batch, and what identifies its rows
 LOGS_KEY = "__logs"  # beside it: spout -> id of its log, the row in the log, the transaction that has the position
 
 
@@ -172,16 +173,22 @@ class States(_Begun):
         """True if nothing was ever stored."""
         return not self._stored.namespaces() and self._coordinator.get(STATE_KEY) is None
 
-    def begin(self, query: str, batch: int) -> int | None:
+    def begin(self, query: str, batch: int, rows: str | None = None) -> int | None:
         """Return the transaction that a streaming query's batch will be, or None if these states have the batch
         already.
 
-        Raises SparkJobError when it is neither the query's last batch nor the one after it.
+        ``rows``: what identifies the batch's rows, if that is known.
+
+        Raises SparkJobError when it is neither the query's last batch nor the one after it, and when the states have it with
+        other rows.
         """
         last = (self._coordinator.get(QUERIES_KEY) or {}).get(query)
+        where = f"the state in {self.describe()}"
         if last == batch:
+            noted, known = (self._coordinator.get(ROWS_KEY) or {}).get(query, (None, None))
+            check_rows(batch, rows, known if noted == batch else None, where)
             return None
-        check_next(batch, last, f"the state in {self.describe()}")
+        check_next(batch, last, where)
         return self.txid + 1
 
     def followed(self, spout: str, log: str) -> int | None:
@@ -203,10 +210,12 @@ class States(_Begun):
         query: str | None = None,
         batch: int = 0,
         logs: Mapping[str, LogPlace] | None = None,
+        rows: str | None = None,
     ) -> None:
         """Commit the changes of the states, by namespace, and the number of this batch: all of it, or nothing.
 
-        ``logs``: spout -> the place in its log of the position that is among the changes.
+        ``logs``: spout -> the place in its log of the position that is among the changes. ``rows``: what identifies the
+        batch's rows.
 
         These are Storm's three phases. From the moment when COMMITTING is stored, whoever comes next commits the
         transaction. Raises FencedError when somebody else has taken the states over meanwhile.
@@ -220,6 +229,9 @@ class States(_Begun):
         if query is not None:
             queries = self._coordinator.get(QUERIES_KEY) or {}
             self._coordinator.put(QUERIES_KEY, {**queries, query: batch})
+            if rows is not None:
+                noted = self._coordinator.get(ROWS_KEY) or {}
+                self._coordinator.put(ROWS_KEY, {**noted, query: [batch, rows]})
         if logs:
             self._coordinator.put(LOGS_KEY, {spout: [*place, txid] for spout, place in logs.items()})
         self._remember(txid, COMMITTING)

@@ -18,7 +18,7 @@ from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
-from spark_bridge.job.errors import SparkJobError, check_next
+from spark_bridge.job.errors import SparkJobError, check_next, check_rows
 from spark_bridge.job.maps import CarriedNotes
 
 if TYPE_CHECKING:
@@ -55,23 +55,26 @@ class Transactions:
         """The transaction that is to be committed next."""
         return self._state.get_data(CURRENT) or 1
 
-    def begin(self, run: str = JOB, batch: int = 0, rows: Mapping[str, Any] | None = None) -> int | None:
+    def begin(self, run: str = JOB, batch: int = 0, rows: Mapping[str, Any] | str | None = None) -> int | None:
         """Return the txid of a batch of this run, the same one if the batch was begun before.
 
         None: it is committed already.
 
-        ``rows``: what identifies the rows of a job. A batch of a query has the same rows each time.
+        ``rows``: what identifies the rows of a job, or of a query's batch if that is known.
 
-        Raises SparkJobError when this is neither the run's last batch nor the one after it, and when a job that broke off
-        had other rows; StateError when the next txid belongs to something that was begun elsewhere.
+        Raises SparkJobError when this is neither the run's last batch nor the one after it, and when the batch, or a job that
+        broke off, had other rows; StateError when the next txid belongs to something that was begun elsewhere.
         """
         current = self.current
         path = f"{RUNS}/{run}"
         last, txid, *before = self._state.get_data(path) or (None, 0)
-        if run != JOB and last == batch and txid < current:
-            return None
+        where = f"the store of the transactions of {self._state.id!r}"
+        if run != JOB and last == batch:
+            check_rows(batch, rows, before[0] if before else None, where)
+            if txid < current:
+                return None
         if last == batch and txid == current:
-            if before and rows != before[0]:
+            if run == JOB and before and rows != before[0]:
                 raise SparkJobError(
                     f"transaction {current} of {self._state.id!r} was begun by a job that broke off, and that had other rows "
                     f"({_counted(before[0])}; now {_counted(rows or {})}), some of which may be in the maps already. Under the same number, "
@@ -80,7 +83,7 @@ class Transactions:
             self._state.set_data(path, [batch, current, *([rows] if rows else [])])
             return current
         if run != JOB:
-            check_next(batch, last, f"the store of the transactions of {self._state.id!r}")
+            check_next(batch, last, where)
         check_runs(self._state, current, run)
         begun = self._state.list(METADATA)
         if str(current) in begun:
@@ -123,5 +126,5 @@ class Transactions:
         self._state.close()
 
 
-def _counted(rows: Mapping[str, Any]) -> str:
+def _counted(rows: Any) -> str:
     return ", ".join(f"{count:,} of {source}" for source, (count, _) in sorted(rows.items())) or "unknown"

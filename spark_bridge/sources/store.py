@@ -254,9 +254,9 @@ class SQLiteStore(WatermarkStore):
             if not count:
                 raise SourceError(f"{_path(self.path)} has no progress of {before!r}")
             connection.execute("DELETE FROM marks WHERE grouped = ?", (after,))
-            connection.execute("DELETE FROM readers WHERE grouped = ?", (after,))
-            connection.execute("UPDATE readers SET grouped = ? WHERE grouped = ?", (after, before))
-            connection.execute("UPDATE marks SET grouped = ? WHERE grouped = ?", (after, before))
+            self._rename_reader(connection, before, after)
+            # No earlier reader of either name has the epoch -1.
+            connection.execute("UPDATE marks SET grouped = ?, epoch = -1 WHERE grouped = ?", (after, before))
         return count
 
     def forget(self, group: str, component: str) -> int:
@@ -282,6 +282,22 @@ class SQLiteStore(WatermarkStore):
                 "UPDATE marks SET watermark = 0, total = 0, source = '{}', epoch = -1 WHERE grouped = ?", (name,)
             )
         return count
+
+    def _rename_reader(self, connection: SqliteConnection, before: str, after: str) -> None:
+        """Give the new name the last reader of the old one, whose row stays: the epoch of neither name ever falls."""
+        query = "SELECT run, owner, beats, lasting FROM readers WHERE grouped = ?"
+        found = connection.execute(query, (before,)).fetchone()
+        if found is None:
+            return
+        run, text, beats, lasting = found
+        epochs = connection.execute("SELECT max(epoch) FROM readers WHERE grouped IN (?, ?)", (before, after))
+        (epoch,) = epochs.fetchone()
+        if text is not None:
+            owner = Owner.from_text(text)
+            owner.epoch = epoch
+            text = owner.text()
+        row = (after, epoch, run, text, beats, lasting)
+        connection.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def _rename_former(self, connection: SqliteConnection, before: str, after: str) -> int:
         """Rename what versions without epochs stored, under GROUP/COMPONENT/SOURCE; return the number of partitions."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
 from py4j.protocol import Py4JJavaError
@@ -134,6 +135,39 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
         for key in sorted(before.keys() | spec.keys()):
             if before.get(key) != spec.get(key):
                 yield f"{key} of {spec['kind']} {id!r} was {before.get(key)!r}, and is {spec.get(key)!r}"
+
+
+class BatchRows:
+    """What a query's checkpoint says of the rows of its batches."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        self._place = _Place(spark, checkpoint)
+
+    def of(self, batch: int) -> str | None:
+        """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not say.
+
+        It is a hash of the offset of each source. A source of files has only the number of a list there, so that the
+        list's files stand for it.
+        """
+        text = self._place.read(f"offsets/{batch}")
+        if text is None:
+            return None
+        offsets = text.splitlines()[2:]  # behind the format's version, and when and how the batch was planned
+        found = blake2b(digest_size=16)
+        for number, offset in enumerate(offsets):
+            found.update(f"{offset}\n{self._files(number, offset)}\n".encode())
+        return found.hexdigest()
+
+    def _files(self, source: int, offset: str) -> str:
+        if not offset.startswith('{"logOffset":'):
+            return ""
+        listed = loads(offset)["logOffset"]
+        for name in (f"sources/{source}/{listed}", f"sources/{source}/{listed}.compact"):  # which has those before, too
+            text = self._place.read(name)
+            if text is not None:
+                own = f'"batchId":{listed}}}'
+                return "\n".join(sorted(line for line in text.splitlines()[1:] if line.endswith(own)))
+        return ""
 
 
 class _Place:

@@ -23,7 +23,7 @@ from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.status import QueryFigures
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import brief, raise_readable
-from spark_bridge.stream.checkpoint import check_same, local_folder, written_directly
+from spark_bridge.stream.checkpoint import BatchRows, check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
 from spark_bridge.stream.own_spouts import log_of, own_spouts
@@ -128,7 +128,8 @@ def stream_topology(
             outputs = []
         kept = outputs_of(declared, outputs)
         check_types(declared, kept)
-        batches = _Batches(topology, frames, conf or {}, kept, each_batch, max_replays, seed, log, handover)
+        planned = BatchRows(spark, checkpoint)
+        batches = _Batches(topology, frames, conf or {}, kept, each_batch, max_replays, seed, log, handover, planned)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
         if log is not None:
@@ -153,10 +154,12 @@ class _Batches:
         seed: int,
         log: States | Transactions | None,
         handover: Handover | None,
+        planned: BatchRows,
     ) -> None:
         """Begin no batch yet.
 
-        ``log``: the store of committed batches; without one, a repeated batch is processed again.
+        ``log``: the store of committed batches; without one, a repeated batch is processed again. ``planned``: the rows
+        of batches, as the checkpoint has them.
         """
         self.topology = topology
         self.frames = frames
@@ -171,6 +174,7 @@ class _Batches:
         self._seed = seed
         self._log = log
         self._handover = handover
+        self._planned = planned
         self._known: Mapping[int, bytes] = {}
         self._busy = Lock()
 
@@ -196,7 +200,8 @@ class _Batches:
         query = str(sc.getLocalProperty(_QUERY))
         log = self._log
         start = monotonic()
-        if log is not None and log.begin(query, batch) is None:
+        planned = None if log is None else self._planned.of(batch)
+        if log is not None and log.begin(query, batch, planned) is None:
             self._came_of(batch, rows=0, repeated=True)
             return
         sc.setJobDescription(f"{self.topology.name}, batch {batch}")  # also of the jobs of each_batch
@@ -221,7 +226,7 @@ class _Batches:
             if isinstance(log, States):
                 read = {id: result.counters[id].acked for id in result.topology.spouts}
                 moved, logs = ({}, {}) if self._handover is None else self._handover.moved(read)
-                log.save({**run.changes(), **moved}, query, batch, logs)
+                log.save({**run.changes(), **moved}, query, batch, logs, planned)
             elif log is not None:
                 log.commit()
         self.figures.add(batch, result.status(), monotonic() - start)

@@ -451,3 +451,36 @@ def test_rows_in_the_order_of_chance_are_refused_by_the_next_run(spark: SparkSes
         read(second, tmp_path / "kept")
     first.close()
     second.close()
+
+
+@pytest.mark.parametrize("name", ["old", "new"])
+def test_a_reader_of_long_ago_that_wakes_after_a_rename_changes_nothing(tmp_path: Path, name: str) -> None:
+    file = str(tmp_path / "kept")
+
+    def claimed(name: str, run: str) -> tuple[SQLiteStore, int]:
+        store = SQLiteStore(file)
+        return store, store.claim(f"g/{name}", [0], GroupReader(run, "orders", lasting=True))
+
+    def read(name: str, run: str, rows: int) -> None:
+        store, epoch = claimed(name, run)
+        store.save(f"g/{name}", {0: Mark(rows, None, {})}, epoch)
+        store.close()
+
+    stopped, epoch = claimed(name, "first")
+    read(name, "first", 10)  # another process of the same run, after which it is not in use any more
+    manager = SQLiteStore(file)
+    if name == "old":
+        manager.rename("g", "old", "new")
+        read("old", "second", 7)
+    else:
+        manager.forget("g", "new")
+        read("old", "second", 7)
+        manager.rename("g", "old", "new")
+    with pytest.raises(FencedError):
+        stopped.save(f"g/{name}", {0: Mark(3, None, {})}, epoch)
+    assert manager.load(f"g/{name}")[0].watermark == 7
+    assert manager.components("g", "orders") == (["new", "old"] if name == "old" else ["new"])
+    read("new", "third", 20)
+    assert manager.load("g/new")[0].watermark == 20
+    stopped.close()
+    manager.close()

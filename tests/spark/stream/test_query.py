@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -121,6 +122,36 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
     other = stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=str(tmp_path / "other"))
     with pytest.raises(SparkJobError, match=r"is at batch 1, and the state in .*other has no batch of this query"):
         other.wait()
+
+
+def test_a_checkpoint_that_is_an_older_copy_repeats_its_batch_and_is_refused_with_other_rows(
+    spark: SparkSession, lines: Lines, tmp_path: Path
+) -> None:
+    checkpoint, copy, place = tmp_path / "checkpoint", tmp_path / "copy", str(tmp_path / "state")
+
+    def run():
+        source = {"sentences": lines.stream(spark)}
+        stream_topology(topology, source, checkpoint=checkpoint, state=place, trigger={"availableNow": True}).wait()
+
+    def put_back():
+        shutil.rmtree(checkpoint)
+        shutil.copytree(copy, checkpoint)
+
+    lines.put(sentences(0, 5))
+    run()
+    shutil.copytree(checkpoint, copy)
+    lines.put(sentences(5, 10))
+    run()
+    put_back()
+    run()  # Spark plans the batch again, with the same file
+    assert state_of(place) == words_of(10)
+    put_back()
+    lines.put(sentences(10, 15))
+    before = (lines.folder / "001.txt").stat().st_mtime - 1
+    os.utime(lines.folder / "002.txt", (before, before))  # an older file comes first
+    with pytest.raises(SparkJobError, match=r"batch 1 has other rows in this checkpoint than those that the state in"):
+        run()
+    assert state_of(place) == words_of(10)
 
 
 def test_what_another_engine_has_prepared_and_not_committed_is_not_counted(

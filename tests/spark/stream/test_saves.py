@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from multilang.state import FencedError, InUseError, owner
+from multilang.topology import load_topology
+from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.states import States
+from spark_bridge.job.transactions import Transactions
 from tests.state.topologies import topology
 
 ROOT = Path(__file__).parents[3]
@@ -41,6 +44,39 @@ def test_a_second_one_is_refused_while_the_first_has_the_states(durable, monkeyp
     now = States(topology, durable)
     assert (dict(now.items("count")), now.begin("one", 1), now.begin("two", 0)) == ({"moon": 1}, None, 2)
     now.close()
+
+
+def test_a_batch_that_was_planned_anew_with_other_rows_is_refused(durable) -> None:
+    states = States(topology, durable)
+    assert states.begin("one", 0, "first rows") == 0
+    states.save({}, "one", 0, rows="first rows")
+    states.close()
+    states = States(topology, durable)
+    assert (states.begin("one", 0, "first rows"), states.begin("one", 0)) == (None, None)
+    with pytest.raises(SparkJobError, match=r"batch 0 has other rows in this checkpoint than those that the state in"):
+        states.begin("one", 0, "other rows")
+    assert states.begin("one", 1, "other rows") == 1
+    states.save({}, "one", 1)  # as an older version does
+    assert states.begin("one", 1, "whatever rows") is None
+    states.close()
+
+
+def test_a_transaction_that_was_begun_with_other_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
+    log = Transactions(load_topology(str(ROOT / "examples" / "global_count.py")))
+    said = r"batch {} has other rows in this checkpoint than those that the store of the transactions of"
+    assert log.begin("one", 0, "first rows") == log.begin("one", 0, "first rows") == 1
+    with pytest.raises(SparkJobError, match=said.format(0)):  # it was not committed, but some may be in the maps
+        log.begin("one", 0, "other rows")
+    log.commit()
+    assert log.begin("one", 0, "first rows") is None
+    with pytest.raises(SparkJobError, match=said.format(0)):
+        log.begin("one", 0, "other rows")
+    assert log.begin("one", 1) == 2
+    assert log.begin("one", 1, "any rows, as the first time none were known") == 2
+    log.close()
 
 
 def test_one_that_was_taken_over_from_saves_nothing(durable, monkeypatch) -> None:
