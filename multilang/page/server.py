@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 TRIES = 100  # ports from the given one on
+_RECONNECT_SECS = 20.0  # for a browser, or a busy machine, before the page begins anew, and with it its open dialogs
 
 
 def free_socket(host: str, port: int) -> socket.socket:
@@ -69,7 +70,13 @@ def serve(
         listening = free_socket(host, port)
         guarded = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         build()
-        ui.run_with(guarded, title="storm-multilang", show_welcome_message=False, dark=None)
+        ui.run_with(
+            guarded,
+            title="storm-multilang",
+            show_welcome_message=False,
+            dark=None,
+            reconnect_timeout=_RECONNECT_SECS,
+        )
         strangers = Strangers()
         guard = Guard(guarded, _names(host), strangers.forget)
         address = f"[{host}]" if ":" in host else host

@@ -39,7 +39,8 @@ def test_with_processes_it_is_cpu_time() -> None:
     assert of(costs, "ends").per_source == 2.0
     assert costs.messages is not None
     assert costs.messages == pytest.approx(2.0, rel=0.6)  # what comes of one number travels in one or two messages
-    assert costs.acker_messages == pytest.approx(costs.messages + 1)
+    assert costs.acker_messages is not None
+    assert 1 < costs.acker_messages <= costs.messages + 1  # one of the spout for each number, or for several in a block
 
 
 def test_a_chain_is_one_component() -> None:

@@ -150,7 +150,7 @@ def local_spout() -> SpoutCollector:
 def spark_spout() -> SpoutCollector:
     from spark_bridge.job.spouts import RoundCollector
 
-    return RoundCollector(PLAN.tasks_of("source")[0], links({}))
+    return RoundCollector(PLAN.tasks_of("source")[0], links({}), [], 0)
 
 
 class Odd:
