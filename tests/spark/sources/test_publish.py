@@ -231,7 +231,9 @@ def test_attempts_that_were_lost_leave_nothing_behind(spark: SparkSession, tmp_p
 
 def test_each_row_goes_through_an_embedded_cluster(numbers: str) -> None:
     with LocalCluster() as cluster:
-        rows = through(PartitionSpout(numbers), FailsFirst, tasks=2, multilang_exchange="root")  # no row fails with another
+        rows = through(
+            PartitionSpout(numbers), FailsFirst, tasks=2, multilang_exchange="root"
+        )  # no row fails with another
         run = cluster.submit(rows, capture=["echo"])
         run.wait(timeout=120)
         got = [tuple(tup["row"]) for tup in run.captured("echo")]

@@ -120,7 +120,9 @@ def test_partitions_are_dealt_over_the_tasks() -> None:
 def test_failed_rows_are_read_again_until_they_are_acked(mode: str) -> None:
     rows = [f"row {n}" for n in range(500)]
     spout = PartitionSpout(ListSource([rows[:300], rows[300:]]))
-    running = run(through(spout, FailsFirst, multilang_exchange="root"), mode)  # else others fail with them, and come twice
+    running = run(
+        through(spout, FailsFirst, multilang_exchange="root"), mode
+    )  # else others fail with them, and come twice
     assert sorted(echoed(running)) == sorted(rows)
     assert running.counters["rows"].failed >= 500 // 3
 
