@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from hashlib import sha256
 
 TYPE_CHECKING = False
@@ -95,6 +96,25 @@ def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = 
         os.unlink(part)
         raise
     return written
+
+
+def stranger_of(path: str | Path) -> int | None:
+    """Return the account that put a file or folder where everybody may make some, such as in /tmp.
+
+    Args:
+        path: The file or folder; a link is judged itself.
+
+    Returns:
+        The account's id; None if it is this one, the folder's or root, if not everybody may make files there, or if there
+        is nothing.
+    """
+    try:
+        folder, found = os.stat(os.path.dirname(os.path.abspath(path))), os.lstat(path)
+    except OSError:
+        return None
+    if folder.st_mode & stat.S_IWOTH and found.st_uid not in (0, os.geteuid(), folder.st_uid):
+        return found.st_uid
+    return None
 
 
 def sync_folder(path: str | Path) -> None:

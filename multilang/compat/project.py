@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 
 from multilang.component.errors import ConfigError
+from multilang.private import stranger_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,13 +172,10 @@ def check_owner(path: str) -> None:
     Raises:
         ConfigError: It belongs to another account than this one, the folder's and root's.
     """
-    try:
-        folder, found = os.stat(os.path.dirname(path)), os.lstat(path)
-    except OSError:
-        return  # there is none
-    if folder.st_mode & stat.S_IWOTH and found.st_uid not in (0, os.geteuid(), folder.st_uid):
+    stranger = stranger_of(path)
+    if stranger is not None:
         raise ConfigError(
-            f"{path} is not used: it belongs to another account (id {found.st_uid}), who put it where everybody may, and it would run "
+            f"{path} is not used: it belongs to another account (id {stranger}), who put it where everybody may, and it would run "
             "code as you; move your files into a folder of your own"
         )
 

@@ -27,6 +27,21 @@ def path_of(host: str, port: int) -> str | None:
     return None if folder is None else _path(folder, port)
 
 
+def checked_path_of(host: str, port: int) -> str | None:
+    """Return the path of a Unix socket to connect to; None for another host.
+
+    Raises:
+        OSError: There is no such folder.
+        DRPCConnectionError: The folder is not this user's alone, so that somebody else may listen there in the server's place.
+    """
+    folder = folder_of(host)
+    if folder is None:
+        return None
+    path = _path(folder, port)
+    _check_folder(folder)
+    return path
+
+
 def shown(host: str, port: int) -> str:
     """Return an address in the words of a message."""
     path = path_of(host, port)
@@ -38,8 +53,9 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
 
     Raises:
         OSError: There is none.
+        DRPCConnectionError: Its folder is not this user's alone, so that somebody else may listen in its place.
     """
-    path = path_of(host, port)
+    path = checked_path_of(host, port)
     if path is None:
         wire = socket.create_connection((host, port), timeout)
         wire.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -103,6 +119,10 @@ def _own_folder(folder: str) -> None:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         pass
+    _check_folder(folder)
+
+
+def _check_folder(folder: str) -> None:
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
         raise DRPCConnectionError(

@@ -121,7 +121,7 @@ class AsyncDRPCClient:
             raise DRPCConnectionError(f"{self}: {why}; does a DRPC server run there?") from error
 
     async def _connect(self) -> Pipe:
-        path = addresses.path_of(self.host, self.port)
+        path = addresses.checked_path_of(self.host, self.port)
         if path is None:
             return await asyncio.open_connection(self.host, self.port)
         return await asyncio.open_unix_connection(path)

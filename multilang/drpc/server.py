@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _LOOK_SECS = 0.25  # between two looks for requests that are too old
 _BACKLOG = 1024
 _PAUSE_SECS = 0.2  # after no connection could be accepted
+_TELL_SECS = 60.0  # between two warnings of that
 MAX_CONNECTIONS = 1000
 _log = logging.getLogger(__name__)
 ORPHAN_SECS = 5.0  # how long a request may wait for its result after its spout's connection has ended
@@ -86,6 +87,7 @@ class DRPCServer:
         self._stop: asyncio.Event | None = None
         self._problem: BaseException | None = None
         self._connections: set[asyncio.Task[Any]] = set()
+        self._ports: list[dict[asyncio.Task[Any], list[Wire]]] = []  # of each port the connections, with their wires
 
     @property
     def orphan_secs(self) -> float:
@@ -201,17 +203,19 @@ class DRPCServer:
         """Accept connections for ever. asyncio's own servers log a thousand errors a second when descriptors end."""
         loop = asyncio.get_running_loop()
         here: dict[asyncio.Task[Any], list[Wire]] = {}  # the oldest first; with its wire, once there is one
-        told = False
+        self._ports.append(here)
+        told = float("-inf")
         while True:
             try:
                 wire, _ = await loop.sock_accept(listener)
             except OSError as error:
-                if not told:
+                if loop.time() - told > _TELL_SECS:
+                    told = loop.time()
                     _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, error)
-                told = True
-                await asyncio.sleep(_PAUSE_SECS)  # others will be closed
+                # Descriptors are missing: whoever holds one and says nothing gives way, at whichever port.
+                ended = _end_silent(max(self._ports, key=_silent))
+                await asyncio.sleep(0 if ended else _PAUSE_SECS)  # others will be closed
                 continue
-            told = False
             if len(here) >= self.max_connections and not _end_silent(here):
                 wire.close()
                 continue
@@ -250,6 +254,11 @@ def _forget(
     here.pop(task, None)
     if not wires:  # it ended before its connection was one of asyncio's
         sock.close()
+
+
+def _silent(here: dict[asyncio.Task[Any], list[Wire]]) -> int:
+    """Return the number of connections that have said nothing."""
+    return sum(not any(wire.known for wire in wires) for wires in here.values())
 
 
 def _end_silent(here: dict[asyncio.Task[Any], list[Wire]]) -> bool:

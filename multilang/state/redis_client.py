@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from ssl import SSLCertVerificationError
 from sys import exc_info
 from time import monotonic
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PATIENCE_SECS = 20.0  # for a Redis that is being started again
+MAX_ANSWER = 256 * 1024 * 1024  # bytes of all answers to what was sent at once
+ANSWER_SECS = 60.0  # from the first byte of these answers to their last
 _LONGEST_PAUSE_SECS = 0.5  # between two tries
 REQUIRES = {"redis": "redis>=5"}
 
@@ -41,6 +44,7 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
         db=settings.get("database", 0),
         retry=Retry(_Patience(secs), -1, supported_errors=_faults(redis)),
         retry_on_error=list(_faults(redis)),  # redis-py 5 repeats a command on no other error
+        redis_connect_func=partial(_begin_bounded, redis=redis),
         **common,
     )
 
@@ -76,6 +80,10 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
     class PatientCluster(RedisCluster):  # type: ignore[misc]
         """A cluster's client that repeats a command while no node answers."""
 
+        def on_connect(self, connection: Any) -> None:
+            _bound(connection, redis)
+            super().on_connect(connection)
+
         def execute_command(self, *args: Any, **options: Any) -> Any:
             once = super().execute_command
             return patient.call_with_retry(lambda: once(*args, **options), lambda _: None)
@@ -86,6 +94,56 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
             lambda: PatientCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common),
             lambda _: None,
         )
+
+
+class _BoundedSocket:
+    """A connected socket that takes no more than so many bytes, for so long, as answers to what was sent at once.
+
+    redis-py itself gathers whatever comes.
+    """
+
+    def __init__(self, wire: Any, refusal: type[Exception]) -> None:
+        self._wire = wire
+        self._refusal = refusal
+        self._came = 0
+        self._end: float | None = None  # None: no byte of the answers has come
+
+    def sendall(self, data: Any) -> None:
+        self._came, self._end = 0, None
+        self._wire.sendall(data)
+
+    def recv(self, *args: Any) -> Any:
+        data = self._wire.recv(*args)
+        self._count(len(data))
+        return data
+
+    def recv_into(self, *args: Any) -> int:
+        size: int = self._wire.recv_into(*args)
+        self._count(size)
+        return size
+
+    def _count(self, size: int) -> None:
+        now = monotonic()
+        if self._end is None:
+            self._end = now + ANSWER_SECS
+        self._came += size
+        if self._came > MAX_ANSWER:
+            raise self._refusal(f"its answer has more than {MAX_ANSWER} bytes")
+        if size and now > self._end:
+            raise self._refusal(f"its answer takes longer than {ANSWER_SECS:g} seconds")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._wire, name)
+
+
+def _bound(connection: Any, redis: Any) -> None:
+    connection._sock = _BoundedSocket(connection._sock, redis.exceptions.InvalidResponse)
+
+
+def _begin_bounded(connection: Any, redis: Any) -> None:
+    """Log in by a bounded connection."""
+    _bound(connection, redis)
+    connection.on_connect()
 
 
 def place(settings: Mapping[str, Any]) -> str:
@@ -124,6 +182,8 @@ class translated_errors:  # noqa: N801  # read as a word
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RecursionError):
+            raise StateError(f"{self._where} can't be used: its answer is nested too deep") from None
         if error is None or not type(error).__module__.startswith("redis."):
             return
         kinds = {each.__name__ for each in type(error).__mro__}

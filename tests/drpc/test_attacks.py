@@ -21,6 +21,7 @@ from multilang.drpc import (
     DRPCExecutionException,
     DRPCInvocationsClient,
     DRPCServer,
+    thrift,
 )
 from multilang.drpc.requests import Requests
 from multilang.drpc.thrift import MAX_FRAME, ThriftError, decode
@@ -175,7 +176,7 @@ def test_connections_are_bounded_for_each_port():
         for wire in idle:
             wire.close()
         with answering(server), DRPCClient(port=server.port) as client:
-            assert asked(client) == "aa"
+            assert asked(lambda: client.execute("double", "a")) == "aa"
 
 
 @pytest.mark.parametrize("said", [b"", b"\x00", INT.pack(MAX_FRAME) + b"x"])
@@ -215,11 +216,11 @@ def test_the_length_of_a_frame_that_does_not_end_is_given_up(said):
             known.recv(1)
 
 
-def asked(client):
+def asked(ask):
     deadline = time.monotonic() + LIMIT
     while True:
         try:
-            return client.execute("double", "a")
+            return ask()
         except DRPCConnectionError:  # the places of those that left are not free yet
             assert time.monotonic() < deadline
 
@@ -245,16 +246,42 @@ def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again(
         stderr=subprocess.PIPE,
     ) as child:
         port, topologies = map(int, child.stdout.readline().split())
-        wires = [connect(port) for _ in range(200)]
+        call = thrift.encode(thrift.CALL, "execute", 1, thrift.request("f", "a"))
+        wires = []
+        for _ in range(40):
+            wires.append(connect(port))
+            wires[-1].sendall(call)
+        wires += [connect(port) for _ in range(160)]
         first = child.stderr.readline().decode()
         for wire in wires:
             wire.close()
         with DRPCInvocationsClient(port=topologies, timeout=LIMIT) as topology:
-            assert topology.fetch("f") is None
+            assert asked(lambda: topology.fetch("f")) is None
         child.stdin.close()
         said = child.stderr.read().decode()
         assert child.wait(LIMIT) == 0
     assert "can't accept connections for now: [Errno 24] Too many open files" in first
+    assert said.count("\n") <= 10
+
+
+def test_who_holds_all_descriptors_and_says_nothing_keeps_nobody_out():
+    """A process may have fewer descriptors than connections, so that the bound on those was never reached."""
+    with subprocess.Popen(
+        [sys.executable, "-c", EXHAUSTED],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        port, topologies = map(int, child.stdout.readline().split())
+        wires = [connect(each) for _ in range(100) for each in (port, topologies)]
+        with DRPCInvocationsClient(port=topologies, timeout=LIMIT) as topology:
+            assert asked(lambda: topology.fetch("f")) is None
+        child.stdin.close()
+        said = child.stderr.read().decode()
+        assert child.wait(LIMIT) == 0
+        for wire in wires:
+            wire.close()
     assert said.count("\n") <= 10
 
 
@@ -320,6 +347,33 @@ def test_a_folder_that_others_may_enter_protects_nothing(tmp_path):
     link.symlink_to(tmp_path)
     with pytest.raises(DRPCConnectionError, match="no folder of this user's alone"):
         DRPCServer(f"unix:{link}").start()
+
+
+@pytest.mark.parametrize("squatted", ["open to others", "a link", "another's"])
+def test_no_client_asks_who_listens_in_a_folder_of_others(tmp_path, squatted):
+    """Whoever made the folder before its user did read the arguments, and forged the results."""
+    real, place = tmp_path / "real", tmp_path / "drpc"
+    real.mkdir(mode=0o700)
+    if squatted == "a link":
+        place.symlink_to(real)
+    else:
+        real.rename(place)
+        place.chmod(0o777 if squatted == "open to others" else 0o700)
+        if squatted == "another's":
+            if os.geteuid() != 0:
+                pytest.skip("only root can be somebody else")
+            os.chown(place, 65534, 65534)
+    host = f"unix:{place}"
+    with socket.socket(socket.AF_UNIX) as forger:
+        forger.bind(str(place / "3772"))
+        forger.listen()
+        forger.settimeout(0)
+        with pytest.raises(DRPCConnectionError, match="no folder of this user's alone"):
+            DRPCClient(host, timeout=LIMIT).execute("f", "secret")
+        with pytest.raises(DRPCConnectionError, match="no folder of this user's alone"):
+            asyncio.run(AsyncDRPCClient(host, timeout=LIMIT).execute("f", "secret"))
+        with pytest.raises(BlockingIOError):
+            forger.accept()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")

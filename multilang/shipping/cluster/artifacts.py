@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from multilang.private import stranger_of
 from multilang.shipping.errors import ClusterError
 from multilang.shipping.maven import Artifact, fetch_jars
 
@@ -58,6 +59,7 @@ def storm_jars() -> Path:
     Raises ClusterError.
     """
     folder = _folder()
+    check_owners(folder)
     if _complete(folder):
         return folder
     missing = missing_programs()
@@ -85,6 +87,23 @@ def storm_jars() -> Path:
             if not _complete(folder):  # otherwise another process was quicker
                 raise
     return folder
+
+
+def check_owners(folder: Path) -> None:
+    """Refuse a folder that is, or is in, one that another account put where everybody may, such as in /tmp.
+
+    What is in it runs as this user.
+
+    Raises:
+        ClusterError: It is.
+    """
+    for each in (folder, *folder.parents):
+        stranger = stranger_of(each)
+        if stranger is not None:
+            raise ClusterError(
+                f"{each} is not used: it belongs to another account (id {stranger}), who put it where everybody may, and what is in it "
+                "would run as you; name a folder of your own in $MULTILANG_CACHE or $MULTILANG_CLUSTER_HOME"
+            )
 
 
 def _folder() -> Path:

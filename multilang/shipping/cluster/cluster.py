@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster import binding, processes, settings
-from multilang.shipping.cluster.artifacts import STORM_VERSION, java, runs_sources, storm_jars
+from multilang.shipping.cluster.artifacts import STORM_VERSION, check_owners, java, runs_sources, storm_jars
 from multilang.shipping.cluster.state import (
     LOOPBACK,
     PORTS,
@@ -204,6 +204,7 @@ class Cluster:
             yield
 
     def _own_home(self) -> None:
+        check_owners(self.home)
         sign = self.home / SIGN
         if self.home.exists() and not sign.exists() and any(self.home.iterdir()):
             raise ClusterError(f"{self.home} holds other things; name an empty folder for the cluster, or a new one")
