@@ -12,7 +12,8 @@ It differs from Storm's where Storm's loses a request or leaves it to a timeout:
 - tuples may be acked late, and in any order: an ack may finish an id;
 - an ack counts when ``process`` has returned: tuples emitted after the ack, and an exception, still belong to the id;
 - a failed id is remembered as failed, so that its later tuples fail at once, instead of being held until they time out;
-- more reports or tuples than possible fail the id, instead of never finishing it;
+- more reports or tuples than possible fail the id, instead of never finishing it, and so does a second report of one task,
+  which would stand for that of another if the id came again, in part;
 - tuples that are held when an id expires are failed; an id lives at least as long as the message timeout, and forever
 if ``topology.enable.message.timeouts`` is false;
 - no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
@@ -195,7 +196,12 @@ class CoordinatedBolt(Wrapper):
         id, count = tup.values
         with self._lock:
             info = self._new(id)
+            reporter = tup.component if self.sources.get(tup.component) == SINGLE else tup.task
+            if reporter in info.reporters and not info.failed:
+                # Or else it would stand for another one, whose tuples would be missing.
+                self._too_much(info)
             if not info.failed:
+                info.reporters.add(reporter)
                 info.reports += 1
                 info.expected += count
                 if self.id_stream is None and tup.component not in self.early:
@@ -318,7 +324,7 @@ class CoordinatedBolt(Wrapper):
     def _too_much(self, info: Tracking) -> None:
         why = (
             f"{info.received} tuples came of {info.expected} that were reported, {info.reports} reports of "
-            f"{self._due_reports}; is an id used twice?"
+            f"{self._due_reports}; is an id used twice, or did a task report twice?"
         )
         self.log(f"id {info.id!r} fails: {why}", "warn")
         self._give_up(info, why)

@@ -16,6 +16,7 @@ class Tracking:
     Attributes:
         id: The id.
         reports: The number of upstream tasks that have reported how many tuples they sent here.
+        reporters: The tasks that have reported; of a source that works with a single task, its component.
         expected: The sum of these reports.
         received: The number of tuples that the bolt acked.
         identified: Whether the id tuple came, or none is needed.
@@ -41,6 +42,7 @@ class Tracking:
         "id",
         "identified",
         "received",
+        "reporters",
         "reports",
         "results",
     )
@@ -53,6 +55,7 @@ class Tracking:
         self.came = came
         self.reports = self.expected = self.received = self.asked = self.results = 0
         self.failed = self.finishing = False
+        self.reporters: set[int | str] = set()
         self.counts: dict[int, int] = {}
         self.held: list[Tuple] = []
         self._last_answer = last_answer

@@ -13,6 +13,7 @@ group, and Kafka refuses it.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from threading import Thread
 
 from multilang.component.errors import ConfigError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.state.witness import Opener
+    from multilang.state.witness import NoteStore, Opener
 
 PATIENCE_SECS = 5.0  # with brokers that don't answer
 _WAIT_SECS = 0.05  # for a message in next_tuple, unless all partitions are at their end
@@ -141,9 +142,7 @@ class KafkaSpout(ReliableSpout):
 
         It is among the positions of spouts, if there is a place for them: only members of the group may write to the group.
         """
-        from multilang.state.positions import open_notes
-
-        return open_notes
+        return partial(_open_notes, f"group {self.group!r} of topic {self.topic!r}")
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
@@ -414,6 +413,12 @@ class KafkaSpout(ReliableSpout):
             self._told = True
             self._last_told, self._quiet_until = text, now + _QUIET_SECS
             self.report_error(f"{text}; it is tried again until it works")
+
+
+def _open_notes(source: str, conf: Mapping[str, Any]) -> NoteStore | None:
+    from multilang.state.positions import open_notes
+
+    return open_notes(conf, source)
 
 
 def _check_options(options: Iterable[str], what: str) -> None:

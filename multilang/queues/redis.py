@@ -168,7 +168,7 @@ class RedisStreamSpout(ReliableSpout):
     @property
     def kept_elsewhere(self) -> Opener:
         """Return what opens the note of a state's transactions beside the stream; see ``multilang.state.witness``."""
-        return _StreamNotes(self.settings, self._where)
+        return _StreamNotes(self.settings, self._where, f"group {self.group!r} of stream {self.stream!r}")
 
     def close(self) -> None:
         if hasattr(self, "_client"):
@@ -209,10 +209,11 @@ class RedisStreamSpout(ReliableSpout):
             found = self._given(self._after)
             self._after = found[-1][0] if found else None
         if self._after is None:
-            found = self._new()
-            if not found and self.clock() >= self._claim_at:
+            found = []
+            if self.clock() >= self._claim_at:  # also while there are new entries, which may never cease
                 self._claim_at = self.clock() + self.claim_idle_secs / 2
                 found = self._claimed()
+            found = found or self._new()
         self._entries.extend(found)
 
     def _given(self, after: str) -> list[tuple[str, Any]]:
@@ -267,7 +268,7 @@ class RedisStreamSpout(ReliableSpout):
             )
 
     def _claimed(self) -> list[tuple[str, Any]]:
-        """Take over and return entries of consumers that are gone."""
+        """Take over and return entries of consumers that are gone. One that was deleted meanwhile has no fields."""
         idle_ms = int(self.claim_idle_secs * 1000)
         with translated_errors(self._where):
             for consumer in self._client.xinfo_consumers(self.stream, self.group):
@@ -276,11 +277,25 @@ class RedisStreamSpout(ReliableSpout):
                     continue
                 theirs = self._client.xpending_range(self.stream, self.group, "-", "+", self.take, name)
                 ids = [each["message_id"] for each in theirs]
-                taken = self._client.xclaim(self.stream, self.group, self._consumer, idle_ms, ids) if ids else []
-                if taken:
-                    self.log(f"{len(taken)} entries of {self._where} are taken over from consumer {name!r}")
+                if not ids:
+                    continue
+                with self._client.pipeline(transaction=True) as pipeline:  # so that nobody acks or deletes in between
+                    for id in ids:
+                        pipeline.xpending_range(self.stream, self.group, id, id, 1, name)
+                        pipeline.xrange(self.stream, id, id)
+                    pipeline.xclaim(self.stream, self.group, self._consumer, idle_ms, ids)
+                    *each, taken = pipeline.execute()
+                # Redis 7 forgets a deleted entry without a word, and Redis 6 gives None for it.
+                found = [(id.decode(), entry) for id, entry in taken if id is not None]
+                found += [
+                    (id.decode(), None)
+                    for id, held, there in zip(ids, each[::2], each[1::2], strict=True)
+                    if held and not there
+                ]
+                if found:
+                    self.log(f"{len(found)} entries of {self._where} are taken over from consumer {name!r}")
                     self._claim_at = 0.0  # there may be more
-                    return [(id.decode(), entry) for id, entry in taken]
+                    return found
         return []
 
     def _values(self, id: str, entry: Any) -> list[Any] | None:
@@ -311,16 +326,17 @@ class RedisStreamSpout(ReliableSpout):
 class _StreamNotes:
     """Opens the note of a state's transactions in the database of a stream."""
 
-    def __init__(self, place: Mapping[str, Any], where: str) -> None:
+    def __init__(self, place: Mapping[str, Any], where: str, source: str) -> None:
         self._place = place
         self._where = where
+        self._source = source
 
     def __call__(self, conf: Mapping[str, Any]) -> NoteStore | None:
         """Return the note; None, with a warning, if the stream's user may not write it."""
         from multilang.state.positions import notes_in
         from multilang.state.redis_positions import RedisPositions
 
-        notes = notes_in(RedisPositions, conf, self._place)
+        notes = notes_in(RedisPositions, conf, self._place, self._source)
         try:
             notes.check_permitted()
         except NotPermittedError as problem:

@@ -105,7 +105,7 @@ class PositionStore(ABC):
         """Return the saved texts of all tasks of the topology, by ``COMPONENT/INDEX``. They may be another run's."""
         start = self.name.partition(":")[0] + ":"  # a topology's name has no colon
         found = {name.removeprefix(start): text for name, text in self._all(start).items()}
-        return {name: text for name, text in found.items() if name != _NOTES}
+        return {name: text for name, text in found.items() if name.partition("/")[0] != SPOUT}
 
     def remove(self) -> None:
         """Remove the saved text, if this task still owns the position.
@@ -181,27 +181,39 @@ def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
     return kind(conf, name, place)
 
 
-def open_notes(conf: Mapping[str, Any]) -> PositionStore | None:
+def open_notes(conf: Mapping[str, Any], source: str = "") -> PositionStore | None:
     """Return the store of what is noted beside the positions; None if there is no place for positions.
 
     Args:
         conf: The conf of the component with positions.
+        source: For a source that keeps its progress itself, what tells it from others, in the words of a message; "" for positions.
     """
     try:
-        return open_positions(conf, _NOTES)
+        return _of_source(open_positions(conf, _note_of(source)), source)
     except NotSetError:
         return None
 
 
-def notes_in(kind: type[S], conf: Mapping[str, Any], place: Any) -> S:
+def notes_in(kind: type[S], conf: Mapping[str, Any], place: Any, source: str) -> S:
     """Return the store of what is noted beside a source that keeps its progress itself.
 
     Args:
         kind: The class for the source's database.
         conf: The source's conf.
         place: The place of the source, as ``PositionStore.place_of`` returns one.
+        source: What tells the source from others, in the words of a message.
     """
-    return kind(conf, _NOTES, place)
+    return _of_source(kind(conf, _note_of(source), place), source)
+
+
+def _note_of(source: str) -> str:
+    return f"{_NOTES}/{source}" if source else _NOTES
+
+
+def _of_source(store: S, source: str) -> S:
+    if source:
+        store._where = f"{store._where}, of {source}"
+    return store
 
 
 def open_set_notes(conf: Mapping[str, Any]) -> PositionStore | None:

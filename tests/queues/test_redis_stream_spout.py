@@ -112,6 +112,37 @@ def test_what_a_consumer_had_that_is_no_more_is_taken_over(redis, queue):
     assert unacked(queue) == 0
 
 
+@pytest.mark.parametrize("deleted", [[0], [0, 1, 2]])
+def test_an_entry_of_a_consumer_that_is_no_more_that_was_deleted_before_it_was_acked_is_told(redis, queue, deleted):
+    fill(queue, 3)
+    dead = run_spout(spout_of(redis), 3, component="gone")
+    queue.xdel("orders", *(dead.pending[number] for number in deleted))
+    run = run_spout(spout_of(redis, claim_idle_secs=0.05))
+    until(run, lambda: len(run.values) + len(run.errors) == 3)
+    assert run.values == [[str(number)] for number in range(3) if number not in deleted]
+    assert all("was trimmed or deleted before it was acked: it is lost" in text for text in run.errors)
+    for id in list(run.pending):
+        run.ack(id)
+    run.close()
+    dead.close()
+    assert queue.xinfo_groups("orders")[0]["pending"] == 0
+
+
+def test_what_a_consumer_had_that_is_no_more_is_taken_over_also_while_new_entries_come(redis, queue):
+    fill(queue, 2)
+    dead = run_spout(spout_of(redis), 2, component="gone")
+    run = run_spout(spout_of(redis, claim_idle_secs=0.05, take=1))
+
+    def taken() -> bool:
+        fill(queue, 1)
+        return {"0", "1"} <= {number for (number,) in run.values[-5:]}
+
+    until(run, taken)
+    assert any("are taken over from consumer" in text for _, text in run.logged)
+    run.close()
+    dead.close()
+
+
 def test_two_groups_get_all_entries_each(redis, queue):
     fill(queue, 3)
     for group in ("shop", "books"):
