@@ -120,7 +120,7 @@ def test_what_is_meant_is_not_refused_and_told_if_the_state_counts_again(kafka, 
     assert "begins with an empty state in the middle of its source" in caplog.text
     # Each group has a note of its own, and the state of the first one is no other's.
     counted.put_back(newest)
-    with pytest.raises(LocalClusterError, match="is not the one to which|is an older copy"):
+    with pytest.raises(LocalClusterError, match=r"is not the one to which|is an older copy"):
         counted.run("new")
 
 

@@ -91,7 +91,7 @@ class MapNotes(ABC):
         """Note that a map was updated. Nothing happens if the epoch of the note is over.
 
         Args:
-            note: The note, with the keys "map", "bolt" and "epoch"; from the bolt's keeper also with "task" (its index), "txid",
+            note: The note, with the keys "map", "bolt" and "epoch", and "hidden" if the map is not known before it is used; from the bolt's keeper also with "task" (its index), "txid",
                 and "each" (whether the map gets its row with each transaction).
         """
 
@@ -226,7 +226,7 @@ class MapRegistry:
             place: The map's place, in the words of a message.
             attempt: The attempt.
         """
-        self._notes.put({"map": place, "bolt": self._component, "epoch": attempt.epoch})
+        self._notes.put(self._note(place, attempt))
 
     def may_keep(self, place: str) -> bool:
         """Return whether this task is the keeper of a map, or becomes it when it updates the map.
@@ -247,8 +247,7 @@ class MapRegistry:
         before = self._kept.get(place)
         each = place in self._places and self.keeps
         if not each or before is None or before["epoch"] != attempt.epoch or before["task"] != self._task:
-            note = {"map": place, "bolt": self._component, "epoch": attempt.epoch, "txid": attempt.txid}
-            self._notes.put({**note, "each": each, "task": self._task})
+            self._notes.put({**self._note(place, attempt), "txid": attempt.txid, "each": each, "task": self._task})
             self._kept[place] = self._notes.get(place, self._component)  # perhaps of another task, at the same time
 
     def is_due(self, place: str, attempt: TransactionAttempt) -> bool:
@@ -259,6 +258,12 @@ class MapRegistry:
             attempt: The attempt, whose batch is complete.
         """
         return self._task is not None and self._updated.get(place) != attempt and self._keeper_of(place) == self._task
+
+    def _note(self, place: str, attempt: TransactionAttempt) -> dict[str, Any]:
+        """Return the note of a map that an attempt has updated."""
+        # One that was hidden from the beginning says nothing of the maps that are known.
+        hidden = {} if place in self._places else {"hidden": True}
+        return {"map": place, "bolt": self._component, "epoch": attempt.epoch, **hidden}
 
     def _keeper_of(self, place: str) -> int | None:
         if place not in self._kept:
@@ -283,7 +288,8 @@ class MapRegistry:
         return min(found, default=Noted(None, 0))
 
     def _compare_renamed(self, place: str) -> None:
-        before = [each["map"] for each in self._notes.all() if each["bolt"] == self._component]
+        notes = self._notes.all()
+        before = [each["map"] for each in notes if each["bolt"] == self._component and not each.get("hidden")]
         if before and not self._places.intersection(before):
             raise StoreGoneError(
                 f"bolt {self._component!r} has updated {before[0]} in these transactions ({self._notes.describe()}), and has {place} now, "

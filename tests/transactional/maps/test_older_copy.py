@@ -174,3 +174,39 @@ def test_an_older_copy_at_another_place_is_refused(where, tmp_path, request, mon
         LocalClusterError, match=r", which was .*, is an older copy: .* by transaction 2 .* up to transaction 4"
     ):
         run(place, [*rows, *rows], conf, True, 1)
+
+
+class Both(Count):
+    """Updates a map that nothing finds before it is used, and then another one, which is an attribute."""
+
+    def __init__(self, hidden, found):
+        super().__init__(hidden, False)
+        self.known = found
+
+    def finish_batch(self):
+        super().finish_batch()
+        if self.counts:
+            self.known.update(self.id, self.counts)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_map_that_is_an_attribute_begins_beside_one_that_is_hidden(tasks, tmp_path):
+    conf = {STORE: "sqlite", PATH: str(tmp_path / "transactions.sqlite")}
+    rows = [[word] for word in WORDS * 3]
+
+    def counts(name, rows):
+        maps = [TransactionalMap(SqliteBacking(tmp_path / f"{each}.sqlite", "words")) for each in ("hidden", name)]
+        spout = MemoryTransactionalSpout({0: rows}, ["word"], WORDS_A_BATCH)
+        builder = TransactionalTopologyBuilder("older", "rows", spout)
+        builder.set_bolt("count", Both(*maps), parallelism=tasks).fields_grouping("rows", "word")
+        with LocalCluster(mode="inprocess", conf=conf) as cluster:
+            cluster.submit(builder.build()).wait(timeout=60)
+        found = [each.multi_get(WORDS) for each in maps]
+        for each in maps:
+            each.close()
+        return found
+
+    assert counts("known", rows) == [counted(rows)] * 2
+    assert counts("known", [*rows, *rows]) == [counted([*rows, *rows])] * 2
+    with pytest.raises(LocalClusterError, match=r"has updated .*known.*, and has .*other.* now, where nothing is"):
+        counts("other", [*rows, *rows, *rows])
