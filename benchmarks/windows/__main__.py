@@ -16,6 +16,7 @@ class Events(Spout):
     """``bench.events`` events of ``bench.keys`` keys, one each millisecond; the last one ends all windows."""
 
     output_fields = ["key", "ts"]
+    is_done = False
 
     def initialize(self, conf, context):
         self.n, self.total, self.keys = 0, conf["bench.events"], conf["bench.keys"]
@@ -28,6 +29,7 @@ class Events(Spout):
             self.emit_many([[f"key{n % keys}", n] for n in numbers], numbers)
             if self.n == self.total:
                 self.emit(["key0", self.n * 1000 + 10**9])
+                Events.is_done = True
 
     def exhausted(self):
         return self.n >= self.total
@@ -47,6 +49,42 @@ class Plain(Bolt):
         if count % 100 == 0:
             self.emit([key, 100], anchors=[tup])
         self.ack(tup)
+
+
+class ByHand(Bolt):
+    """Slides by 1 s over 60 s with counts alone: nothing waits, is late, is acked later, or comes in another order."""
+
+    output_fields = ["key", "count"]
+
+    def initialize(self, conf, context):
+        self.end = 0
+        self.counts = {}  # of the slice that ends at ``end``
+        self.slices = {}  # those before, by their ends
+        self.running = {}
+
+    def process(self, tup):
+        key, ts = tup["key"], tup["ts"]
+        while ts > self.end:
+            if not self.running and not self.counts:
+                self.end = -(-ts // 1000) * 1000
+                break
+            self.turn()
+        self.counts[key] = self.counts.get(key, 0) + 1
+        self.ack(tup)
+
+    def turn(self):
+        running = self.running
+        for key, count in self.counts.items():
+            running[key] = running.get(key, 0) + count
+        self.slices[self.end] = self.counts
+        for key, count in running.items():
+            self.emit([key, count])
+        for key, count in self.slices.pop(self.end - 59_000, {}).items():
+            running[key] -= count
+            if not running[key]:
+                del running[key]
+        self.end += 1000
+        self.counts = {}
 
 
 class Windowed(WindowedBolt):
@@ -75,6 +113,7 @@ BOLTS = {
     "plain": Plain,
     "tumbling by count": type("Counted", (Windowed,), {"window": Tumbling(100)}),
     "tumbling 60 s": type("Tumbles", (Timed,), {"window": Tumbling(seconds(60))}),
+    "sliding, by hand": ByHand,
     "sliding 60 s by 1 s": type("Slides", (Timed,), {"window": Sliding(seconds(60), seconds(1))}),
     "tumbling 10 ms": type("Short", (Timed,), {"window": Tumbling(milliseconds(10))}),
 }
@@ -87,13 +126,13 @@ def run(name: str, events: int, keys: int) -> float:
     builder.set_bolt("windows", BOLTS[name]).shuffle_grouping("events")
     builder.set_bolt("sums", Sums).shuffle_grouping("windows")
     conf = {"bench.events": events, "bench.keys": keys, "topology.message.timeout.secs": 3600}
-    Sums.total = 0
+    Sums.total, Events.is_done = 0, False
     # The last tuples of each key stay in a window by count that is not full.
     acked = events // keys // 100 * 100 * keys if name == "tumbling by count" else events
     before = time.process_time()
     with LocalCluster("inprocess") as cluster:
         running = cluster.submit(builder.build("windows", conf))
-        running.wait(lambda run: run.counters["events"].acked >= acked, timeout=3600)
+        running.wait(lambda run: Events.is_done and run.counters["events"].acked >= acked, timeout=3600)
     took = time.process_time() - before
     wanted = events * 60 if name.startswith("sliding") else events
     if name in ("plain", "tumbling by count"):

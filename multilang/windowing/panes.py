@@ -4,27 +4,29 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.protocol.messages import Tuple
 
     Key: TypeAlias = Hashable
 
-    class Merged(Protocol):
-        """The accumulators of a key's slices, merged so far as its windows need; see running.Running."""
+    Due: TypeAlias = "tuple[Key, Sequence[Pane], Sequence[Pane], Sequence[Pane], int]"
+    """A window that is to be evaluated: see ``Keeper.fire_all``."""
 
-        def total(self, end: int) -> Pane:
-            """Return the accumulator of the window that ends at ``end``, and the number of its tuples."""
+    Gone: TypeAlias = "tuple[Key, int, Pane]"
+    """A pane that is in no window to come, with its key and its place."""
 
     class Keeper(Protocol):
         """The bolt as its windows see it.
 
         Attributes:
             needs_panes: True if it needs the panes of a window whose accumulator is merged already.
+            gone_at_once: The most panes that may wait for one another to be forgotten together.
         """
 
         needs_panes: bool
+        gone_at_once: int
 
         def open(self) -> Pane:
             """Return a new pane."""
@@ -44,23 +46,26 @@ if TYPE_CHECKING:
             timing: str,
             number: int,
             at: int,
-            running: Merged | None = None,
         ) -> object:
-            """Evaluate a window.
+            """Evaluate a window; see ``fire_all``."""
+
+        def fire_all(self, bounds: tuple[int | None, int], timing: str, at: int, due: Iterable[Due]) -> object:
+            """Evaluate windows with the same bounds, each before the next one is taken.
 
             Args:
-                key: Its key.
-                bounds: Its start and end.
-                panes: Its panes, in order; with ``running`` none unless they are needed.
-                new: Those that were in no window before.
+                bounds: Their start and end.
                 timing: EARLY, ON_TIME or LATE.
-                number: The number of times that it was evaluated before.
-                at: Its end among the key's windows: a time, or a position in the key's tuples.
-                running: Has its accumulator; None: it is to be merged from the panes.
+                at: Their end among their key's windows: a time, or a position in the key's tuples.
+                due: Of each window its key; its panes, in order, which may be missing unless ``needs_panes`` if they are merged;
+                    those that were in no window before; what its accumulator is merged from: its panes, or one that has them
+                    all; and the number of times that it was evaluated before.
             """
 
         def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:
             """Forget a pane, which is in no window to come; ``seen``: it was in one."""
+
+        def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> object:
+            """Forget panes, which are in no window to come; ``seen``: they were in one."""
 
         def unassigned(self, tup: Tuple) -> object:
             """Take a tuple that is in no window, since the windows have gaps between them."""
@@ -159,11 +164,18 @@ class Agenda:
         """Note that a window of ``key`` ends at ``end``."""
         keys = self._keys.get(end)
         if keys is None:
+            keys = self.at(end)
+        keys[key] = None
+
+    def at(self, end: int) -> dict[Key, None]:
+        """Return the keys of which a window ends at ``end``, to add one to them."""
+        keys = self._keys.get(end)
+        if keys is None:
             from heapq import heappush
 
             keys = self._keys[end] = {}
             heappush(self._ends, end)
-        keys[key] = None
+        return keys
 
     def take(self, before: int) -> tuple[int, dict[Key, None]] | None:
         """Return the first end before an instant, with its keys in the order in which they were added."""

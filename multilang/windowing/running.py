@@ -1,4 +1,4 @@
-"""Sliding windows' accumulators, each made of two, however many slices a window has."""
+"""Sliding windows' accumulators, each made of two or changed by two, however many slices a window has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,18 @@ class Running:
         newest: The end of the last slice so far.
     """
 
-    __slots__ = ("_accumulator", "_before", "_block", "_count", "_length", "_merge", "_slices", "_total", "newest")
+    __slots__ = (
+        "_accumulator",
+        "_before",
+        "_block",
+        "_count",
+        "_length",
+        "_merge",
+        "_slices",
+        "_total",
+        "_totals",
+        "newest",
+    )
 
     def __init__(self, merge: Callable[[Any, Any], Any], length: int) -> None:
         self._merge = merge
@@ -39,6 +50,7 @@ class Running:
         self._accumulator: Any = None  # all of them
         self._count = 0
         self._total = Pane(None)
+        self._totals = (self._total,)
 
     def add(self, slot: int, pane: Pane) -> None:
         """Add the next slice, which no tuple comes into any more."""
@@ -50,8 +62,11 @@ class Running:
         self._slices.append((slot, pane))
         self.newest = slot
 
-    def total(self, end: int) -> Pane:
-        """Return the accumulator of the window that ends at ``end``, and the number of its tuples, until the next call."""
+    def drop(self, pane: Pane) -> None:
+        """Take note that a slice is in no window to come."""
+
+    def total(self, end: int) -> tuple[Pane]:
+        """Return a pane with all of the window that ends at ``end``; it may be used until the next call."""
         low = end - self._length
         block = (end - 1) // self._length
         if block != self._block:
@@ -65,7 +80,7 @@ class Running:
             _, accumulator, count = before[-1]
             total.accumulator = self._merge(accumulator, self._accumulator) if self._slices else accumulator
             total.count = count + self._count
-        return total
+        return self._totals
 
     def _turn(self, block: int) -> None:
         """Begin a new block."""
@@ -81,3 +96,35 @@ class Running:
         self._slices = []
         self._accumulator = None
         self._count = 0
+
+
+class Tally:
+    """The number of tuples in one key's slices, of its windows: a slice is added once, and taken out once.
+
+    Whole numbers allow what would change the last digits of others.
+
+    Attributes:
+        newest: The end of the last slice so far.
+    """
+
+    __slots__ = ("_total", "_totals", "newest")
+
+    def __init__(self) -> None:
+        self.newest = -(2**63)
+        self._total = Pane(0)
+        self._totals = (self._total,)
+
+    def add(self, slot: int, pane: Pane) -> None:
+        """Add the next slice, which no tuple comes into any more."""
+        self._total.count += pane.count
+        self.newest = slot
+
+    def drop(self, pane: Pane) -> None:
+        """Take out a slice, which is in no window to come."""
+        self._total.count -= pane.count
+
+    def total(self, _end: int) -> tuple[Pane]:
+        """Return a pane with all of the window; it may be used until the next call."""
+        total = self._total
+        total.accumulator = total.count
+        return self._totals

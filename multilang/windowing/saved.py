@@ -13,7 +13,7 @@ from multilang.windowing.watermarks import BEFORE_ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from multilang.state.api import KeyValueState
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Key, Merged, Windows
+    from multilang.windowing.panes import Due, Gone, Key, Windows
     from multilang.windowing.settings import Settings
 
 # The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, and of the rest.
@@ -148,41 +148,40 @@ class SavedTask(WindowTask):
     def no_expired(self) -> str:
         return "window.expired is not kept by a StatefulWindowedBolt; use window.tuples, or an aggregate"
 
-    def fire(
-        self,
-        key: Key,
-        bounds: tuple[int | None, int],
-        panes: Sequence[Pane],
-        new: Sequence[Pane],
-        timing: str,
-        number: int,
-        at: int,
-        running: Merged | None = None,
-    ) -> None:
-        for pane in panes:
-            if pane.spilled:
-                self._fetch(key, pane)
+    def fire_all(self, bounds: tuple[int | None, int], timing: str, at: int, due: Iterable[Due]) -> None:
         try:
-            super().fire(key, bounds, panes, new, timing, number, at, running)
+            super().fire_all(bounds, timing, at, self._in_memory(due, timing))
         except Exception as error:
             self._failed = error
             raise
-        settings = self.settings
-        if timing != ON_TIME or not settings.accumulating or settings.lateness_ms:
-            for pane in panes if not settings.accumulating else panes[:1]:  # the first one has the window's number
-                pane.dirty = True
-                self._dirty[key, pane.slot] = pane
-                self._clean.pop((key, pane.slot), None)
-                if not settings.accumulating:  # it was emptied
-                    self._forget(key, pane.slot, pane)
-                    pane.fresh_from = 0
 
-    def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
-        pane.held.clear()
-        super().gone(key, slot, pane, seen)
-        self._dirty.pop((key, slot), None)
-        self._clean.pop((key, slot), None)
-        self._forget(key, slot, pane)
+    def _in_memory(self, due: Iterable[Due], timing: str) -> Iterator[Due]:
+        """Yield windows with all of their panes in memory, and note what the evaluation changed."""
+        settings = self.settings
+        changes = timing != ON_TIME or not settings.accumulating or settings.lateness_ms
+        for each in due:
+            key, panes, *_ = each
+            for pane in panes:
+                if pane.spilled:
+                    self._fetch(key, pane)
+            yield each
+            if changes:
+                for pane in panes if not settings.accumulating else panes[:1]:  # the first one has the window's number
+                    pane.dirty = True
+                    self._dirty[key, pane.slot] = pane
+                    self._clean.pop((key, pane.slot), None)
+                    if not settings.accumulating:  # it was emptied
+                        self._forget(key, pane.slot, pane)
+                        pane.fresh_from = 0
+
+    def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> None:
+        for _, _, pane in gone:
+            pane.held.clear()
+        super().gone_all(gone, seen)
+        for key, slot, pane in gone:
+            self._dirty.pop((key, slot), None)
+            self._clean.pop((key, slot), None)
+            self._forget(key, slot, pane)
 
     def waits(self, waiting: Waiting) -> None:
         super().waits(waiting)

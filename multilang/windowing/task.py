@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from multilang.component.errors import FailedException, ReportedFailedException
-from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.aggregates import Aggregate, Count
 from multilang.windowing.counted import CountWindows, Latest, Recent
 from multilang.windowing.errors import MemoryLimitError
 from multilang.windowing.fast import fast_functions
-from multilang.windowing.keys import inner, outer
+from multilang.windowing.keys import PLAIN, inner, outer
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import EARLY, LATE, Pane
 from multilang.windowing.sessions import SessionWindows
@@ -19,7 +19,7 @@ from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Key, Merged, Waiting, Windows
+    from multilang.windowing.panes import Due, Gone, Key, Waiting, Windows
     from multilang.windowing.settings import Settings
 
 _ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
@@ -90,6 +90,7 @@ class WindowTask:
         self._has_ids = settings.id_field is not None
         self._keeps_tuples = settings.aggregate is None
         self.needs_panes = settings.anchor == "all" and not self._acks_at_once
+        self.gone_at_once = 1 if settings.memory_limit is not None else 1000
         self.in_memory = 0  # tuples, or accumulators, where there is a limit
         self.put = self._put_function()
         self.start_anew()
@@ -399,51 +400,58 @@ class WindowTask:
         timing: str,
         number: int,
         at: int,
-        running: Merged | None = None,
     ) -> None:
         """Evaluate a window."""
-        parts: Sequence[Pane]
-        if running is not None:
-            total = running.total(at)
-            parts, count = (total,), total.count
-        else:
-            parts, count = panes, panes[0].count if len(panes) == 1 else sum([pane.count for pane in panes])
-        if not count:
-            return  # its tuples failed, or there are no new ones since it was evaluated
+        self.fire_all(bounds, timing, at, ((key, panes, new, panes, number),))
+
+    def fire_all(self, bounds: tuple[int | None, int], timing: str, at: int, due: Iterable[Due]) -> None:
+        """Evaluate windows with the same bounds, each before the next one is taken."""
         settings = self.settings
         start, end = bounds
         if not settings.has_event_time:
             start, end = None if start is None else start + self._origin, end + self._origin
-        window = settings.window
+        bounds = start, end
+        window, aggregate, accumulating = settings.window, settings.aggregate, settings.accumulating
         last = start if isinstance(window, Session) else at if window.slide_count else end
-        expired: Sequence[Tuple] | str
-        if settings.keep_expired:
-            expired = self._expired.pop(key, ()) if timing != EARLY and timing != LATE else ()
-        else:
-            expired = self.no_expired()
-        shown = outer(key)
-        owner = [self._context.task_index if shown is None else shown, last]
+        place: list[Any] = [self._context.task_index, last]
         if not self._acks_at_once and isinstance(window, Sliding) and window.slide_count:
-            owner.append(self._origin)  # a task that is started again begins to count anew
-        evaluated = Window(shown, (start, end), parts, count, new, expired, settings.aggregate, timing, number, owner)
-        scope = self._collector.scope
+            place.append(self._origin)  # a task that is started again begins to count anew
+        keeps_expired = settings.keep_expired
+        expired: Sequence[Tuple] | str = () if keeps_expired else self.no_expired()
+        anchored = settings.anchor != "none"
+        process_window, scope = self.bolt.process_window, self._collector.scope
         before = scope.anchors
-        scope.anchors = self.anchors(panes, new)
+        scope.anchors = ()
         try:
-            self.bolt.process_window(evaluated)
-        except FailedException as error:
-            raise RuntimeError(
-                f"{settings.who}: process_window raised {type(error).__name__}: a window can't fail by itself; the task ends, so "
-                "that its tuples are replayed"
-            ) from error
+            for key, panes, new, parts, number in due:
+                count = parts[0].count if len(parts) == 1 else sum([pane.count for pane in parts])
+                if not count:
+                    continue  # its tuples failed, or there are no new ones since it was evaluated
+                if keeps_expired:
+                    expired = self._expired.pop(key, ()) if timing != EARLY and timing != LATE else ()
+                shown = key if type(key) in PLAIN else outer(key)
+                evaluated = Window(shown, bounds, parts, count, new, expired, aggregate, timing, number, place)
+                if anchored:
+                    scope.anchors = self.anchors(panes, new)
+                try:
+                    process_window(evaluated)
+                except FailedException as error:
+                    raise RuntimeError(
+                        f"{settings.who}: process_window raised {type(error).__name__}: a window can't fail by itself; the task ends, "
+                        "so that its tuples are replayed"
+                    ) from error
+                if not accumulating:
+                    self._empty(panes)
         finally:
             scope.anchors = before
-        if not settings.accumulating:
-            for pane in panes:
-                if self._keeps_tuples:
-                    self.in_memory -= len(pane.accumulator)
-                pane.accumulator = self._init()
-                pane.count = 0
+
+    def _empty(self, panes: Iterable[Pane]) -> None:
+        """Let panes begin anew, since windows do not have again what they had."""
+        for pane in panes:
+            if self._keeps_tuples:
+                self.in_memory -= len(pane.accumulator)
+            pane.accumulator = self._init()
+            pane.count = 0
 
     def no_expired(self) -> str:
         """Return the reason for which ``window.expired`` is not kept."""
@@ -461,18 +469,28 @@ class WindowTask:
 
     def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
         """Ack the tuples of a pane that is in no window to come."""
-        self.in_memory -= self._size(pane)
-        if pane.held:
-            self._collector.settle_many(pane.held, True)
-        if pane.kept:
-            self._collector.finish(pane.kept, True)
-        if pane.ids is not None:
-            for known in pane.ids:
-                self._ids.pop(known, None)
-        if seen and self.settings.keep_expired:
-            self._expired.setdefault(key, []).extend(pane.accumulator)
-        if self._touched:
-            self._touched.pop((key, slot), None)
+        self.gone_all(((key, slot, pane),), seen)
+
+    def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> None:
+        """Ack the tuples of panes that are in no window to come."""
+        keeps_expired, touched = seen and self.settings.keep_expired, self._touched
+        held: list[Tuple] = []
+        kept: list[Any] = []
+        for key, slot, pane in gone:
+            self.in_memory -= self._size(pane)
+            held += pane.held
+            kept += pane.kept
+            if pane.ids is not None:
+                for known in pane.ids:
+                    self._ids.pop(known, None)
+            if keeps_expired:
+                self._expired.setdefault(key, []).extend(pane.accumulator)
+            if touched:
+                touched.pop((key, slot), None)
+        if held:
+            self._collector.settle_many(held, True)
+        if kept:
+            self._collector.finish(kept, True)
 
     def unassigned(self, tup: Tuple) -> None:
         """Ack a tuple that is in no window."""
@@ -511,7 +529,8 @@ def _windows(settings: Settings, keeper: WindowTask) -> Windows:
     if window.length_ms and window.slide_ms:
         in_memory = settings.aggregate is not None and settings.memory_limit is None
         merge = keeper.aggregate.merge if in_memory else None
-        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms, merge)
+        counts = type(settings.aggregate) is Count
+        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms, merge, counts)
     made: Windows
     if window.length_count and window.slide_count:
         made = CountWindows(keeper, window.length_count, window.slide_count)

@@ -5,15 +5,30 @@ from __future__ import annotations
 from math import gcd
 
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, Agenda, Pane, Windows
-from multilang.windowing.running import Running
+from multilang.windowing.running import Running, Tally
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Keeper, Key
+    from multilang.windowing.panes import Due, Gone, Keeper, Key
+
+
+class Line(dict[int, "Pane"]):
+    """The panes of a key, by the ends of their slices.
+
+    Attributes:
+        running: The accumulators of those that windows had, if these slide; None: none yet since the task was started.
+    """
+
+    __slots__ = ("running",)
+
+    running: Running | Tally | None
+
+    def __init__(self) -> None:
+        self.running = None
 
 
 class TimeWindows(Windows):
@@ -28,10 +43,11 @@ class TimeWindows(Windows):
         slide: The distance of their ends, in milliseconds.
         lateness: The milliseconds for which evaluated windows are kept.
         merge: Merges the accumulators of slices; None: the keeper does that for each window.
+        counts: Whether an accumulator is the number of tuples.
 
     Attributes:
         step: The length of a slice.
-        lines: The panes of each key, by the ends of their slices.
+        lines: The panes of each key.
     """
 
     words = "windows by duration"
@@ -43,15 +59,16 @@ class TimeWindows(Windows):
         slide: int,
         lateness: int = 0,
         merge: Callable[[Any, Any], Any] | None = None,
+        counts: bool = False,
     ) -> None:
         super().__init__(keeper, lateness)
         self._put = keeper.put
         self._length = length
         self._slide = slide
         self.step = gcd(length, slide)
-        self.lines: dict[Key, dict[int, Pane]] = {}
+        self.lines: dict[Key, Line] = {}
         self._merge = None if lateness or length <= slide else merge
-        self._running: dict[Key, Running] = {}
+        self._counts = counts
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
 
@@ -70,8 +87,7 @@ class TimeWindows(Windows):
         while (due := self._due.take(watermark)) is not None:
             end, keys = due
             self.watermark = end + 1
-            for key in keys:
-                self._fire(key, end)
+            self._fire(keys, end)
         self.watermark = max(self.watermark, watermark)
         while (due := self._expiring.take(watermark - self.lateness)) is not None:
             last, keys = due
@@ -85,12 +101,12 @@ class TimeWindows(Windows):
         return last if found is None else found if last is None else min(found, last)
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        if self.lines.get(key, {}).get(slot) is pane and slot >= self.watermark:
+        line = self.lines.get(key)
+        if line is not None and line.get(slot) is pane and slot >= self.watermark:
             self._evaluate(key, slot, [pane], [pane], EARLY)
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        self.lines.setdefault(key, {})[slot] = pane
-        self._register(key, slot)
+        self._put_into(key, slot, pane)
 
     def find(self, key: Key, slot: int) -> Pane | None:
         """Return the pane of a slice, which is opened if there is none; None if no window has the slice."""
@@ -103,11 +119,14 @@ class TimeWindows(Windows):
         if slot <= -(-slot // self._slide) * self._slide - self._length:
             return None  # between two windows
         pane = self.keeper.open()
-        self.lines.setdefault(key, {})[slot] = pane
-        self._register(key, slot)
+        self._put_into(key, slot, pane)
         return pane
 
-    def _register(self, key: Key, slot: int) -> None:
+    def _put_into(self, key: Key, slot: int, pane: Pane) -> None:
+        line = self.lines.get(key)
+        if line is None:
+            line = self.lines[key] = Line()
+        line[slot] = pane
         slide = self._slide
         end = -(-max(slot, self.watermark) // slide) * slide
         last = self._last(slot)
@@ -120,56 +139,100 @@ class TimeWindows(Windows):
         """Return the end of the last window that a slice is in."""
         return (slot + self._length - 1) // self._slide * self._slide
 
-    def _fire(self, key: Key, end: int) -> None:
-        line = self.lines[key]
-        slide = self._slide
-        if self._length == slide and not self.lateness:
+    def _fire(self, keys: Iterable[Key], end: int) -> None:
+        """Evaluate the windows of some keys that end at ``end``, and forget what is in no later one."""
+        gone: list[Gone] = []
+        if self._length == self._slide and not self.lateness:
+            due = self._whole(keys, end, gone)
+        elif self._merge is not None:
+            due = self._merged(keys, end, gone, self._merge)
+        else:
+            due = self._sliced(keys, end, gone)
+        try:
+            self.keeper.fire_all((end - self._length, end), ON_TIME, end, due)
+        finally:
+            if gone:
+                self.keeper.gone_all(gone)
+
+    def _whole(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
+        """Yield windows that are one slice each."""
+        lines = self.lines
+        for key in keys:
+            line = lines[key]
             pane = line.pop(end)
             if not line:
-                del self.lines[key]
-            self._evaluate(key, end, [pane], [pane], ON_TIME)
-            self.keeper.gone(key, end, pane)
-            return
-        if self._merge is not None:
-            self._fire_running(key, line, end, self._merge)
-            return
-        slots = self._slots(line, end)
-        self._evaluate(
-            key, end, [line[slot] for slot in slots], [line[slot] for slot in slots if slot > end - slide], ON_TIME
-        )
-        if slots and self._last(slots[-1]) > end:
-            self._due.add(end + slide, key)
-        if not self.lateness:
+                del lines[key]
+            number, pane.fired = pane.fired, pane.fired + 1
+            panes = (pane,)
+            yield key, panes, panes, panes, number
+            self._forget(gone, key, end, pane)
+
+    def _merged(
+        self, keys: Iterable[Key], end: int, gone: list[Gone], merge: Callable[[Any, Any], Any]
+    ) -> Iterator[Due]:
+        """Yield windows of which all but the last slices are merged already."""
+        slide, step, low, lines = self._slide, self.step, end - self._length, self.lines
+        needs_panes, gone_at_once = self.keeper.needs_panes, self.keeper.gone_at_once
+        first: Sequence[int] = (end,) if step == slide else range(end - slide + step, end + 1, step)
+        last: Sequence[int] = (low + slide,) if step == slide else range(low + step, low + slide + 1, step)
+        following: dict[Key, None] | None = None
+        for key in keys:
+            line = lines[key]
+            running = line.running
+            if running is None:  # the first window, or the first one after a restart
+                running = line.running = Tally() if self._counts else Running(merge, self._length)
+                for slot in sorted(line):
+                    if low < slot <= end - slide:
+                        running.add(slot, line[slot])
+            new = []
+            for slot in first:
+                pane = line.get(slot)
+                if pane is not None:
+                    running.add(slot, pane)
+                    new.append(pane)
+            panes: Sequence[Pane] = [line[slot] for slot in self._slots(line, end)] if needs_panes else ()
+            yield key, panes, new, running.total(end), 0
+            for slot in last:
+                pane = line.pop(slot, None)
+                if pane is not None:
+                    running.drop(pane)
+                    gone.append((key, slot, pane))
+            if len(gone) >= gone_at_once:
+                self.keeper.gone_all(gone)
+                gone.clear()
+            if running.newest > low + slide:
+                if following is None:
+                    following = self._due.at(end + slide)
+                following[key] = None
+            elif not line:
+                del lines[key]
+
+    def _sliced(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
+        """Yield windows of which the keeper merges the slices."""
+        slide = self._slide
+        for key in keys:
+            line = self.lines[key]
+            slots = self._slots(line, end)
+            panes = [line[slot] for slot in slots]
+            yield key, panes, [line[slot] for slot in slots if slot > end - slide], panes, self._next_number(panes, end)
+            if slots and self._last(slots[-1]) > end:
+                self._due.add(end + slide, key)
+            if self.lateness:
+                continue
             for slot in slots:
                 if self._last(slot) > end:
                     break
-                self._drop(key, line, slot)
+                pane = line.pop(slot)
+                if not line:
+                    del self.lines[key]
+                self._forget(gone, key, slot, pane)
 
-    def _fire_running(self, key: Key, line: dict[int, Pane], end: int, merge: Callable[[Any, Any], Any]) -> None:
-        """Evaluate a window of which all but the last slices are merged already."""
-        slide, step, low, keeper = self._slide, self.step, end - self._length, self.keeper
-        running = self._running.get(key)
-        if running is None:  # the first window, or the first one after a restart
-            running = self._running[key] = Running(merge, self._length)
-            for slot in sorted(line):
-                if low < slot <= end - slide:
-                    running.add(slot, line[slot])
-        new = []
-        for slot in (end,) if step == slide else range(end - slide + step, end + 1, step):
-            pane = line.get(slot)
-            if pane is not None:
-                running.add(slot, pane)
-                new.append(pane)
-        panes = [line[slot] for slot in self._slots(line, end)] if keeper.needs_panes else ()
-        keeper.fire(key, (low, end), panes, new, ON_TIME, 0, end, running)
-        for slot in (low + slide,) if step == slide else range(low + step, low + slide + 1, step):
-            pane = line.pop(slot, None)
-            if pane is not None:
-                keeper.gone(key, slot, pane)
-        if running.newest > low + slide:
-            self._due.add(end + slide, key)
-        elif not line:
-            del self.lines[key], self._running[key]
+    def _forget(self, gone: list[Gone], key: Key, slot: int, pane: Pane) -> None:
+        """Forget a pane, together with others."""
+        gone.append((key, slot, pane))
+        if len(gone) >= self.keeper.gone_at_once:
+            self.keeper.gone_all(gone)
+            gone.clear()
 
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
         line = self.lines[key]
@@ -178,13 +241,18 @@ class TimeWindows(Windows):
             panes = [line[each] for each in self._slots(line, end)]
             self._evaluate(key, end, panes, [pane] if end - slide < slot else [], LATE)
 
-    def _slots(self, line: dict[int, Pane], end: int) -> list[int]:
+    def _slots(self, line: Line, end: int) -> list[int]:
         first = end - self._length + self.step
         if self._length // self.step <= len(line):
             return [slot for slot in range(first, end + 1, self.step) if slot in line]
         return sorted(slot for slot in line if first <= slot <= end)
 
     def _evaluate(self, key: Key, end: int, panes: Sequence[Pane], new: Sequence[Pane], timing: str) -> None:
+        number = self._next_number(panes, end)
+        self.keeper.fire(key, (end - self._length, end), panes, new, timing, number, end)
+
+    def _next_number(self, panes: Sequence[Pane], end: int) -> int:
+        """Return how often the window was evaluated, once more than when this was asked last."""
         if self.lateness:
             number = max(pane.numbers.get(end, 0) if pane.numbers else 0 for pane in panes)
             first = panes[0]  # which lives as long as late tuples may come for the window, and is saved with its number
@@ -195,17 +263,17 @@ class TimeWindows(Windows):
             number = panes[0].fired if self._length == self._slide else 0
         if self._length == self._slide:
             panes[0].fired += 1
-        self.keeper.fire(key, (end - self._length, end), panes, new, timing, number, end)
+        return number
 
     def _expire(self, key: Key, last: int) -> None:
         """Forget what is in no window after the one that ends at ``last``."""
-        line = self.lines.get(key, {})
+        line = self.lines.get(key) or Line()
         for slot in sorted(line):
             if self._last(slot) > last:
                 break
             self._drop(key, line, slot)
 
-    def _drop(self, key: Key, line: dict[int, Pane], slot: int) -> None:
+    def _drop(self, key: Key, line: Line, slot: int) -> None:
         pane = line.pop(slot)
         if not line:
             del self.lines[key]

@@ -36,8 +36,8 @@ class Window:
         "_aggregate",
         "_expired",
         "_new",
-        "_owner",
         "_panes",
+        "_place",
         "count",
         "end",
         "key",
@@ -57,7 +57,7 @@ class Window:
         aggregate: Aggregate | None,
         timing: str,
         number: int,
-        owner: Sequence[Any],
+        place: Sequence[int],
     ) -> None:
         self.key = key
         self.start, self.end = bounds
@@ -68,7 +68,7 @@ class Window:
         self._new = new
         self._expired = expired
         self._aggregate = aggregate
-        self._owner = owner
+        self._place = place
 
     @property
     def id(self) -> str:
@@ -77,7 +77,8 @@ class Window:
         Emit it with the results, and a sink can store them under it: what comes twice then replaces itself. A session
         has another id when an earlier tuple than its first one comes.
         """
-        return dumps(list(self._owner))
+        task, *place = self._place
+        return dumps([task if self.key is None else self.key, *place])
 
     @property
     def tuples(self) -> list[Tuple]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.testing import make_tuple
 from multilang.testing.bolts import BoltRun
-from multilang.windowing import Aggregate, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from multilang.windowing import Aggregate, Count, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
 from tests.windowing import reference
 
 FIELDS = ("n", "key", "ts")
@@ -148,6 +148,44 @@ def test_aggregates_of_windows_by_duration(steps, length, slide, lag, lateness, 
         assert len(found) == len(evaluated(run)), "evaluated twice"
     to_come = reference.timed(on_time, length, slide, float("inf")).items()
     check_acks(run, late, {n for (_, end), numbers in to_come if end >= watermark - lateness for n in numbers})
+
+
+class CountsByMerging(Count):
+    """Counts as an aggregate of somebody's own, which is merged."""
+
+
+@given(arrivals(), SIZES, SIZES, st.integers(0, 15), st.sampled_from(["all", "new", "none"]))
+def test_counts_by_tallies_are_those_by_merging_and_those_of_the_definition(steps, length, slide, lag, anchor):
+    kind = {"window": Sliding(milliseconds(length), milliseconds(slide)), "lag": milliseconds(lag), "anchor": anchor}
+    tallied = played(type("Bolt", (ShowsResult,), {**kind, "aggregate": Count()})(), steps)
+    merged = played(type("Bolt", (ShowsResult,), {**kind, "aggregate": CountsByMerging()})(), steps)
+    shown = [(each.values, {tup["n"] for tup in each.anchors}) for each in evaluated(tallied)]
+    assert shown == [(each.values, {tup["n"] for tup in each.anchors}) for each in evaluated(merged)]
+    assert [tup["n"] for tup in tallied.unfinished] == [tup["n"] for tup in merged.unfinished]
+    on_time, _, watermark = reference.accepted(steps, 3, lag)
+    wanted = {where: len(numbers) for where, numbers in reference.timed(on_time, length, slide, watermark).items()}
+    assert {(key, end): (result, count) for (key, end, result, count), _ in shown} == {
+        where: (count, count) for where, count in wanted.items()
+    }
+    assert len(shown) == len(wanted), "evaluated twice"
+
+
+@given(arrivals(), SIZES, SIZES, st.sampled_from([None, Count(), Gathered()]))
+def test_what_is_acked_and_evaluated_does_not_depend_on_how_many_panes_are_forgotten_together(
+    steps, length, slide, aggregate
+):
+    """With a limit of memory each pane is forgotten by itself, and its slices are merged for each window."""
+    kind = {"window": Sliding(milliseconds(length), milliseconds(slide)), "aggregate": aggregate}
+    shows = Shows if aggregate is None else ShowsResult
+    together = played(type("Bolt", (shows,), kind)(), steps)
+    apart = played(type("Bolt", (shows,), {**kind, "memory_limit": 10_000})(), steps)
+    assert [each.values for each in evaluated(apart)] == [each.values for each in evaluated(together)]
+    assert [tup["n"] for tup in apart.unfinished] == [tup["n"] for tup in together.unfinished]
+    assert apart.bolt._windows.in_memory == sum(
+        len(pane.accumulator) if aggregate is None else 1
+        for line in apart.bolt._windows.windows.lines.values()
+        for pane in line.values()
+    )
 
 
 def check_running(found):
