@@ -165,7 +165,18 @@ def _servers(conf: Mapping[str, Any]) -> str:
     port = conf.get(PORT) or conf.get("storm.zookeeper.port") or 2181
     if type(port) is not int or not 0 < port < 65536:
         raise ConfigError(f"{PORT} is {port!r}; use a port's number")
-    return ",".join(f"{host}:{port}" for host in servers)
+    return ",".join(f"{_host(each, key)}:{port}" for each in servers)
+
+
+def _host(text: str, key: str) -> str:
+    """Return a host as it stands before a port. Kazoo would read the port as part of a path, or not at all, behind anything else."""
+    is_ipv6 = text.count(":") > 1 and not text.startswith("[")
+    if set(text) & set("/, \t") or (text.count(":") == 1):
+        raise ConfigError(
+            f"{key} has {text!r}; use a host alone: its port is {PORT} or storm.zookeeper.port, and a path below which everything is "
+            "(chroot) is the beginning of transactional.zookeeper.root"
+        )
+    return f"[{text}]" if is_ipv6 else text
 
 
 def is_there(conf: Mapping[str, Any], secs: float) -> bool:

@@ -139,6 +139,26 @@ def test_a_second_topology_of_the_same_id_is_refused(opened):
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        {"transactional.zookeeper.servers": ["localhost"]},
+        {"transactional.zookeeper.root": "/transactional/"},
+        {
+            "transactional.zookeeper.servers": ["localhost", "127.0.0.1"],
+            "transactional.zookeeper.root": "//transactional",
+        },
+    ],
+    ids=["host", "slash", "hosts and slash"],
+)
+def test_a_second_topology_of_the_same_id_is_refused_also_under_another_name_of_the_place(opened, name):
+    opened(claims=True).set_data("coordinator/currtx", 3)
+    second = opened(**name, **{"storm.id": "run-2", "storm.zookeeper.session.timeout": 1000})
+    assert second.get_data("coordinator/currtx") == 3
+    with pytest.raises(InUseError, match="in use by topology 'counts'"):
+        second.claim(waits=False)
+
+
 def test_a_coordinator_that_is_started_again_takes_over_from_what_is_left_of_it(opened):
     opened("again").claim()
     successor = opened("again")
@@ -207,6 +227,15 @@ def test_a_coordinator_that_slept_and_was_not_replaced_goes_on(another, opened, 
     [
         ({"transactional.zookeeper.servers": "zoo"}, r"transactional.zookeeper.servers is 'zoo'; use a list of hosts"),
         ({"storm.zookeeper.servers": []}, r"storm.zookeeper.servers is \[\]; use a list of hosts"),
+        (
+            {"transactional.zookeeper.servers": ["zoo/storm"]},
+            r"servers has 'zoo/storm'; .* \(chroot\) is the beginning of tr.*root",
+        ),
+        (
+            {"transactional.zookeeper.servers": ["zoo:2182"]},
+            r"servers has 'zoo:2182'; use a host alone: its port is tr.*port",
+        ),
+        ({"storm.zookeeper.servers": ["zoo1,zoo2"]}, r"storm.zookeeper.servers has 'zoo1,zoo2'; use a host alone"),
         ({"transactional.zookeeper.port": "2181"}, r"transactional.zookeeper.port is '2181'; use a port's number"),
         ({"transactional.zookeeper.root": "here"}, r"transactional.zookeeper.root is 'here'; use a path"),
     ],
