@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 STEP = 0.2  # seconds between two checks of the run, after which a signal is handled and the table is drawn
+PAUSE_SECS = 10.0  # of virtual time between two faults, so that the topology gets on between them
 
 _STATUS = {"drained": exits.OK, "time": exits.OK, "interrupted": exits.INTERRUPTED, "terminated": exits.TERMINATED}
 
@@ -93,7 +94,7 @@ def run_topology(
             progress,
             logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
         )
-        cluster = LocalCluster(mode=mode, seed=seed, faults=Faults() if faults else None)  # type: ignore[arg-type]
+        cluster = LocalCluster(mode=mode, seed=seed, faults=Faults(pause_secs=PAUSE_SECS) if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
         with (
             _served(run, prometheus, progress),

@@ -18,6 +18,7 @@ class Faults:
             although they are not lost.
         restart_secs: The longest time until a dead task is started again, in seconds.
         spouts: Whether spouts die, too. Their source must then deliver again what they had emitted.
+        pause_secs: The seconds after a fault in which there is no other one.
         limit: The number of faults after which there are no more, so that the topology can come to its end.
     """
 
@@ -28,12 +29,18 @@ class Faults:
     restart_secs: float = 1.0
     spouts: bool = False
     limit: int = 20
+    pause_secs: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("crash", "acker_crash", "late"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"Faults({name}={getattr(self, name)!r}): a probability is between 0 and 1")
-        if self.restart_secs < 0 or (self.late_secs is not None and self.late_secs < 0) or self.limit < 0:
+        if (
+            self.restart_secs < 0
+            or not self.pause_secs >= 0
+            or (self.late_secs is not None and self.late_secs < 0)
+            or self.limit < 0
+        ):
             raise ValueError(f"{self!r}: seconds and the limit are at least 0")
 
 

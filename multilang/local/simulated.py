@@ -82,6 +82,7 @@ class SimulatedTopology(ActorTopology):
         self.log: list[Event] = []
         self.faults = faults or NO_FAULTS
         self.faults_so_far = 0
+        self._calm_until = 0.0  # before it there is no fault
         self.virtual = VirtualClock()
         self._order = random.Random(rng.getrandbits(64))
         self._chance = random.Random(rng.getrandbits(64))
@@ -353,10 +354,12 @@ class SimulatedTopology(ActorTopology):
         self._send(task)
 
     def _happens(self, probability: float) -> bool:
-        if not probability or self.faults_so_far >= self.faults.limit:
+        if not probability or self.faults_so_far >= self.faults.limit or self.virtual.now() < self._calm_until:
             return False
         happens = self._chance.random() < probability
-        self.faults_so_far += happens
+        if happens:
+            self.faults_so_far += 1
+            self._calm_until = self.virtual.now() + self.faults.pause_secs
         return happens
 
     # ---- spouts ----

@@ -92,11 +92,11 @@ def test_the_same_seed_gives_the_same_simulated_run() -> None:
 
 
 def test_faults_are_drawn_from_the_seed_and_lose_nothing() -> None:
-    first = figures(topology("small"), "--mode", "simulated", "--seed", "11", "--faults")
+    first = figures(topology("small"), "--mode", "simulated", "--seed", "7", "--faults")
     assert first["reliability"]["acked"] == 40
     assert first["reliability"]["lost"] == 0
     assert first["reliability"]["failed"] > 0
-    assert figures(topology("small"), "--mode", "simulated", "--seed", "11", "--faults") == first
+    assert figures(topology("small"), "--mode", "simulated", "--seed", "7", "--faults") == first
 
 
 def test_tuples_without_an_id_are_counted_by_their_emits() -> None:

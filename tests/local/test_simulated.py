@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -187,7 +188,21 @@ def test_the_module_random_is_seeded_for_components_and_left_alone_for_others():
     assert random.getstate() == before
 
 
-@pytest.mark.parametrize("wrong", [{"crash": 2}, {"late": -0.1}, {"restart_secs": -1}])
+def test_faults_are_spread_over_the_run_when_asked_for_and_by_the_same_seed_again():
+    def faults(seed):
+        spread = Faults(crash=0.05, late=0.05, acker_crash=0.01, limit=4, pause_secs=2.0)
+        log = simulate(topologies.word_count, seed, spread, **{"test.sentences": 50}).log
+        return [event.at for event in log if event.what in ("crash of", "crash of acker", "late message to")]
+
+    times = [faults(seed) for seed in range(5)]
+    assert max(map(len, times)) == 4
+    assert all(later - earlier >= 2.0 for each in times for earlier, later in pairwise(each))
+    assert [faults(seed) for seed in range(5)] == times
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"crash": 2}, {"late": -0.1}, {"restart_secs": -1}, {"pause_secs": -1}, {"pause_secs": float("nan")}]
+)
 def test_faults_that_can_not_be_are_refused(wrong):
     with pytest.raises(ValueError, match="Faults"):
         Faults(**wrong)

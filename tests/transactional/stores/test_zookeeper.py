@@ -390,8 +390,14 @@ def test_nodes_belong_to_the_credentials_that_the_conf_has(opened, client, reque
     writer.set_data("user/1/1", 1)
     client.add_auth("digest", SECRET)  # only so that it may read
     root = f"/transactional/{request.node.name}"
+
+    def below(path):
+        return [path, *(each for name in client.get_children(root + path) for each in below(f"{path}/{name}"))]
+
+    paths = below("")
+    assert {"/owner", "/coordinator/currtx", "/user/0/1", "/user/1/1", "/writers/0"} <= set(paths)
     mine = make_digest_acl_credential(*SECRET.split(":"))
-    for path in ("", "/owner", "/coordinator", "/coordinator/currtx", "/coordinator/starts", "/user/1/1", "/writers/0"):
+    for path in paths:
         acls, _ = client.get_acls(root + path)
         assert {(each.id.scheme, each.id.id, each.perms) for each in acls} == {
             ("digest", mine, 31),
