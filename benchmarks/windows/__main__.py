@@ -1,9 +1,15 @@
-"""`python -m benchmarks.windows [EVENTS] [ROUNDS]`: CPU of windowed topologies over that of a plain one, in turn."""
+"""``python -m benchmarks.windows [EVENTS] [ROUNDS]``: CPU of windowed topologies over that of a plain one, in turn.
+
+With ``--bytewax PYTHON``, a Python that has bytewax 0.21, they are compared with its ``count_window`` and ``fold_window`` instead,
+each given the same number of events, which are in a list before the time is taken. Ours are acked, bytewax has no acks.
+"""
 
 from __future__ import annotations
 
-import sys
+import argparse
+import subprocess
 import time
+from pathlib import Path
 from statistics import median
 
 from multilang import Bolt, LocalCluster, Spout, TopologyBuilder
@@ -17,6 +23,7 @@ class Events(Spout):
 
     output_fields = ["key", "ts"]
     is_done = False
+    rows = None  # made before the time is taken, if they are
 
     def initialize(self, conf, context):
         self.n, self.total, self.keys = 0, conf["bench.events"], conf["bench.keys"]
@@ -26,7 +33,8 @@ class Events(Spout):
             first, self.n = self.n, min(self.n + BATCH, self.total)
             keys = self.keys
             numbers = range(first, self.n)
-            self.emit_many([[f"key{n % keys}", n] for n in numbers], numbers)
+            rows = self.rows[first : self.n] if self.rows else [[f"key{n % keys}", n] for n in numbers]
+            self.emit_many(rows, numbers)
             if self.n == self.total:
                 self.emit(["key0", self.n * 1000 + 10**9])
                 Events.is_done = True
@@ -142,9 +150,40 @@ def run(name: str, events: int, keys: int) -> float:
     return took
 
 
+def by_bytewax(python: str, name: str, operator: str, events: int, keys: int) -> float:
+    """Return the CPU seconds of bytewax, which counts the same."""
+    command = [python, str(Path(__file__).with_name("bytewax_job.py")), name, operator, str(events), str(keys)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def compare(python: str, events: int, rounds: int) -> None:
+    """Print the rates of windows and of bytewax, measured in turn."""
+    for keys in (10, 1000):
+        Events.rows = [[f"key{n % keys}", n] for n in range(events)]
+        for name in ("tumbling 60 s", "sliding 60 s by 1 s"):
+            ours, others = [], {"count_window": [], "fold_window": []}
+            for _ in range(rounds):
+                ours.append(run(name, events, keys))
+                for operator, each in others.items():
+                    each.append(by_bytewax(python, name, operator, events, keys))
+            for operator, each in others.items():
+                ratio = median(other / mine for other, mine in zip(each, ours, strict=True))
+                print(
+                    f"{keys:>7} keys  {name:<20} {events / median(ours):>10.0f}/CPU s  {ratio:.2f} of the rate of bytewax' {operator} "
+                    f"({events / median(each):.0f})"
+                )
+
+
 def main() -> None:
-    events = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.windows", description=__doc__)
+    parser.add_argument("events", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("rounds", type=int, nargs="?", default=3)
+    parser.add_argument("--bytewax", metavar="PYTHON", help="a Python with bytewax 0.21")
+    given = parser.parse_args()
+    events, rounds = given.events, given.rounds
+    if given.bytewax:
+        compare(given.bytewax, events, rounds)
+        return
     for keys in (10, 1000, 100_000):
         took: dict[str, list[float]] = {name: [] for name in BOLTS}
         for _ in range(rounds):
