@@ -117,6 +117,23 @@ def stranger_of(path: str | Path) -> int | None:
     return None
 
 
+def check_owners(path: str | Path) -> None:
+    """Refuse a file or folder that another account made, or leads to, in a folder in which everybody may make files.
+
+    Raises:
+        PermissionError: It, or a folder above it, is such a one; the text names it.
+    """
+    for start in {os.path.abspath(path), os.path.realpath(path)}:
+        each = start
+        while each != os.path.dirname(each):
+            stranger = stranger_of(each)
+            if stranger is not None:
+                raise PermissionError(
+                    f"{each} belongs to another account (id {stranger}), who put it where everybody may make files"
+                )
+            each = os.path.dirname(each)
+
+
 def sync_folder(path: str | Path) -> None:
     """Write a folder's list of files to the disk: only then do new names survive a power loss. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -197,6 +197,7 @@ class SqliteFile:
 
     def _make(self, path: str) -> None:
         try:
+            private.check_owners(path)
             private.make_folder(os.path.dirname(path))
             private.make_file(os.path.realpath(path))  # SQLite gives the files beside it the same rights
         except OSError as problem:

@@ -118,3 +118,26 @@ def test_another_account_reads_and_writes_no_state_even_in_a_folder_of_all():
         assert (shown.stdout, shown.stderr, shown.returncode) == ("", "", 0)
         connection.close()
         place.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.parametrize("squatted", ["file", "link", "folder"])
+def test_no_state_is_kept_in_what_another_account_put_where_everybody_may(tmp_path, squatted):
+    """Whoever made the file before its user did read the state, and could write it anew."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    theirs = shared / "theirs"
+    if squatted == "folder":
+        theirs.mkdir()
+    elif squatted == "link":
+        theirs.symlink_to(tmp_path / "elsewhere.sqlite")
+    else:
+        theirs.touch()
+        theirs.chmod(0o666)
+    os.chown(theirs, 65534, 65534, follow_symlinks=False)
+    path = theirs / "state.sqlite" if squatted == "folder" else theirs
+    with pytest.raises(StateError, match="belongs to another account"):
+        sqlite.FILE.open(str(path))
+    assert not (tmp_path / "elsewhere.sqlite").exists()
+    assert not (shared / "theirs-wal").exists()

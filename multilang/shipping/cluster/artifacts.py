@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from multilang.private import stranger_of
+from multilang import private
 from multilang.shipping.errors import ClusterError
 from multilang.shipping.maven import Artifact, fetch_jars
 
@@ -97,13 +97,13 @@ def check_owners(folder: Path) -> None:
     Raises:
         ClusterError: It is.
     """
-    for each in (folder, *folder.parents):
-        stranger = stranger_of(each)
-        if stranger is not None:
-            raise ClusterError(
-                f"{each} is not used: it belongs to another account (id {stranger}), who put it where everybody may, and what is in it "
-                "would run as you; name a folder of your own in $MULTILANG_CACHE or $MULTILANG_CLUSTER_HOME"
-            )
+    try:
+        private.check_owners(folder)
+    except PermissionError as error:
+        raise ClusterError(
+            f"{folder} is not used: {error}, and what is in it would run as you; name a folder of your own in $MULTILANG_CACHE or "
+            "$MULTILANG_CLUSTER_HOME"
+        ) from None
 
 
 def _folder() -> Path:
