@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,7 @@ def forged(head: bytes, more: bytes) -> Iterator[int]:
 def connect_to_one(port: int) -> None:
     place = {"host": "127.0.0.1", "port": port}
     client = redis_client.connect(place, "the test", LIMIT)
-    with redis_client.translated_errors(redis_client.place(place)):
+    with closing(client), redis_client.translated_errors(redis_client.place(place)):
         client.ping()
 
 
