@@ -196,6 +196,7 @@ class RedisStreamSpout(ReliableSpout):
         self._rest_until = self._ack_at = now + _REST_SECS
         self._after = "0-0"  # a lost answer may have given this task entries
         if "NOGROUP" in str(problem):  # the stream was deleted, and the next one is new
+            self._removed, self._deleted = 0, b"0-0"
             try:
                 self._make_group(self._client)
             except StateError:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     Opener: TypeAlias = Callable[[Mapping[str, Any]], NoteStore | None]
 
+_ANEW = "remove the positions (multilang state rm TOPOLOGY SPOUT), or set back the group of a queue (XGROUP SETID, kafka-consumer-groups.sh)"
 _RUNS = 50  # tokens of runs that the state keeps, besides those that are noted
 
 
@@ -110,7 +111,7 @@ class Witness:
                 warn(
                     f"{provider.describe()} has nothing of this topology, and {where} has positions that belong to a state with "
                     f"transaction {loads(text)['txid']}: the topology begins with an empty state in the middle of its source. To "
-                    "begin at the beginning, stop it and remove the positions, too (multilang state rm TOPOLOGY SPOUT)"
+                    f"begin at the beginning, stop it and {_ANEW}, too"
                 )
         if self._stores and not self._in_memory:
             known = state.get(RUNS_KEY) or []
@@ -194,8 +195,7 @@ def difference_of(provider: StateProvider, state: KeyValueState[str, Any], text:
         return (
             f"the state in {provider.describe()} is not the one to which the positions in {where} belong: they went on beside a "
             "state in memory, which is gone, so that what came since would be missing. To go on without it: multilang state "
-            "accept TOPOLOGY; to begin at the beginning: remove the state, and then multilang state rm TOPOLOGY SPOUT for each "
-            "source"
+            f"accept TOPOLOGY; to begin at the beginning: remove the state, and {_ANEW}"
         )
     if not is_behind and (not runs or noted["run"] in runs):
         return None
@@ -207,7 +207,7 @@ def difference_of(provider: StateProvider, state: KeyValueState[str, Any], text:
     return (
         f"the state in {provider.describe()} is an older copy: it {what}, so that what came between would be missing. Put back the "
         "newest copy, or positions of the same moment; to go on without it: multilang state accept TOPOLOGY; to begin at the "
-        "beginning: remove the state, and then multilang state rm TOPOLOGY SPOUT for each source"
+        f"beginning: remove the state, and {_ANEW}"
     )
 
 

@@ -192,6 +192,21 @@ def test_entries_that_were_trimmed_before_they_were_read_are_told_once(redis, qu
     run.close()
 
 
+def test_entries_that_were_trimmed_are_told_also_of_a_stream_that_is_made_anew(redis, queue, monkeypatch):
+    monkeypatch.setattr("multilang.queues.redis._REST_SECS", 0.0)
+    fill(queue, 2)
+    run = run_spout(spout_of(redis, take=2), 2)
+    for told in (1, 2):
+        fill(queue, 7)
+        queue.xtrim("orders", maxlen=0, approximate=False)
+        until(run, lambda told=told: sum("they are lost" in text for text in run.errors) == told)
+        queue.delete("orders")
+        until(run, lambda told=told: sum("NOGROUP" in text for text in run.errors) == told)
+        fill(queue, 2)
+        until(run, lambda told=told: len(run.values) == 2 + 2 * told)
+    run.close()
+
+
 def test_entries_that_were_deleted_before_they_were_read_are_told_once(redis, queue):
     fill(queue, 6)
     run = run_spout(spout_of(redis, take=2), 2)
