@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,6 +48,7 @@ def opened(url: str, never_comes: str = "", **options: Any) -> Iterator[Any]:
             if never_comes:
                 page.route(never_comes, lambda route: route.abort())
             page.on("pageerror", lambda error: wrong.append(str(error)))
+            page.on("console", lambda message: print(message.type, message.text))  # shown if the test fails
             page.on(
                 "request",
                 lambda request: (
@@ -68,3 +69,32 @@ def figure(page: Any, name: str) -> int:
     text = page.locator(f'[data-figure="{name}"]').inner_text()
     digits = text.split("/")[0].replace(",", "")
     return int(digits) if digits.isdigit() else -1
+
+
+# A page begins anew when its connection was away for too long, as on a machine that is very busy: what was open is closed.
+
+
+def shows_trace(page: Any, error: Any, code: str) -> bool:
+    """Open an error, unless its traceback is open; return whether it is, with this code."""
+    from playwright.sync_api import TimeoutError as NotInTime
+
+    trace = page.locator(".trace:visible", has_text=code).first
+    if not trace.is_visible():
+        page.get_by_text(error).first.click()
+        with suppress(NotInTime):
+            trace.wait_for(timeout=10_000)
+    return bool(trace.is_visible())
+
+
+def confirms(page: Any, name: str) -> bool:
+    """Press a button and the same one of the dialog that asks whether it is meant; return whether both could be pressed."""
+    from playwright.sync_api import TimeoutError as NotInTime
+
+    really = page.get_by_role("dialog").get_by_role("button", name=name)
+    try:
+        if not really.is_visible():
+            page.get_by_role("button", name=name).click(timeout=10_000)
+        really.click(timeout=10_000)
+    except NotInTime:
+        return False
+    return True

@@ -16,7 +16,7 @@ import pytest
 
 from multilang.page import RunPage
 from multilang.runtime.status import RunStatus
-from tests.page.browser import figure, opened
+from tests.page.browser import figure, opened, shows_trace
 from tests.servers import wait_for
 from tests.soak import soak_only
 
@@ -92,11 +92,11 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         grown = figure(page, "acked")
         wait_for(lambda: figure(page, "acked") > grown, "they go on growing")
         # The error's traceback, as text and not as HTML.
-        error = page.get_by_text(re.compile("fifty is <b>not</b> squared")).first
-        error.click()
-        page.locator(
-            ".trace:visible", has_text='raise ValueError("fifty is <b>not</b> squared, password='
-        ).first.wait_for()
+        error, code = (
+            re.compile("fifty is <b>not</b> squared"),
+            'raise ValueError("fifty is <b>not</b> squared, password=',
+        )
+        wait_for(lambda: shows_trace(page, error, code), "the traceback of an error is open")
         assert "hunter2" not in page.content()
         # The tasks of a component; one of them is killed.
         page.get_by_role("cell", name="square", exact=True).first.click()

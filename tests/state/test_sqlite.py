@@ -302,7 +302,7 @@ def test_a_limit_on_open_files_is_told_with_what_to_do_wherever_it_is_hit(tmp_pa
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, limits)
             gc.collect()  # an error may keep what it was raised in
-            assert len(os.listdir("/proc/self/fd")) == opened
+            assert len(os.listdir("/proc/self/fd")) <= opened  # less, if something of another test goes meanwhile
     assert 3 < len(told) < 50
     assert not [each for each in told if "ulimit -n" not in each]
 

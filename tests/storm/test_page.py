@@ -5,13 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli import exits
-from multilang.shipping.errors import NimbusError
 from tests.cli.command import multilang
-from tests.page.browser import opened
+from tests.page.browser import confirms, opened, shows_trace
 from tests.storm.conftest import wait_for
 
 if TYPE_CHECKING:
@@ -55,13 +53,15 @@ def test_a_cluster_is_watched_and_its_topologies_controlled(storm: Cluster, nimb
             page.get_by_role("link", name="seen").click()
             page.get_by_role("heading", name="seen").wait_for()
             page.get_by_role("cell", name="broken", exact=True).first.wait_for()
-            wait_for(lambda: is_open(page), "the traceback of an error is open")
+            error, code = "ValueError: nobody counts ones", 'raise ValueError("nobody counts ones")'
+            wait_for(
+                lambda: shows_trace(page, error, code), "the traceback of an error is open"
+            )  # the bolt dies again and again
             page.get_by_role("button", name="Deactivate").click()
             page.get_by_role("button", name="Cancel").click()
             page.get_by_role("button", name="Cancel").wait_for(state="hidden")
             assert nimbus.status("seen").state == "active"
-            page.get_by_role("button", name="Deactivate").click()
-            page.get_by_role("dialog").get_by_role("button", name="Deactivate").click()
+            wait_for(lambda: confirms(page, "Deactivate"), "the dialog was answered")
             wait_for(lambda: nimbus.status("seen").state == "inactive", "it is deactivated")
             page.get_by_text("inactive", exact=True).wait_for()
             wait_for(lambda: is_rebalanced(page, nimbus), "it is rebalanced")
@@ -78,24 +78,12 @@ def test_a_cluster_is_watched_and_its_topologies_controlled(storm: Cluster, nimb
 
 def is_rebalanced(page: Any, nimbus: Nimbus) -> bool:
     """Ask for it. A Nimbus that has not yet heard of all workers, which die here, forgets a request without a word."""
-    page.get_by_role("button", name="Rebalance").click()
-    page.get_by_role("dialog").get_by_role("button", name="Rebalance").click()
+    if not confirms(page, "Rebalance"):
+        return False
     until = time.monotonic() + 10
     while (state := nimbus.status("seen").state) != "rebalancing" and time.monotonic() < until:
         time.sleep(0.2)
     return state == "rebalancing"
-
-
-def is_open(page: Any) -> bool:
-    """Open the newest error. The bolt dies again and again, and the error that was open may have made room for the next."""
-    from playwright.sync_api import TimeoutError as NotInTime
-
-    trace = page.locator(".trace:visible", has_text='raise ValueError("nobody counts ones")').first
-    if not trace.is_visible():
-        page.get_by_text("ValueError: nobody counts ones").first.click()
-        with suppress(NotInTime):
-            trace.wait_for(timeout=5000)
-    return bool(trace.is_visible())
 
 
 def alive(nimbus: Nimbus) -> bool:
