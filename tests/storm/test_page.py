@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli import exits
+from multilang.shipping.errors import NimbusError
 from tests.cli.command import multilang
 from tests.page.browser import confirms, opened, shows_trace
 from tests.storm.conftest import wait_for
