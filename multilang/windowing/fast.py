@@ -11,7 +11,7 @@ from multilang.windowing.aggregates import Count
 from multilang.windowing.counted import CountWindows
 from multilang.windowing.keys import PLAIN, inner
 from multilang.windowing.settings import NO_DATA
-from multilang.windowing.timed import TimeWindows
+from multilang.windowing.timed import Slice, TimeWindows
 from multilang.windowing.watermarks import Source
 
 TYPE_CHECKING = False
@@ -91,20 +91,24 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
     task: Task, windows: TimeWindows, otherwise: Callable[[Tuple], None]
 ) -> Callable[[Iterable[Any], bool], None]:
     field, keys = task.settings.timestamp_field, task.settings.key_by
-    step, find, unassigned = windows.step, windows.find, task.unassigned
+    step, find, slice_of, unassigned = windows.step, windows.find, windows.slice_of, task.unassigned
     add, counts, plain = task.aggregate.add, type(task.aggregate) is Count, PLAIN
     sources: dict[Any, tuple[Source, int, Callable[[Any], Any]]] = {}
     sender: Any = None  # of the last tuple: a task with one of its streams
     source: Any = Source(0.0)
     at = 0
     key_of: Callable[[Any], Any] = _none
-    slots: dict[int, dict[Any, Any]] = {}  # the panes by slot and key
-    panes: dict[Any, Any] = {}  # those of the slot of the last tuple, of the times after ``low`` until ``high``
+    part = Slice()  # that of the last tuple, of the times after ``low`` until ``high``
+    panes = part.panes
     low = high = 0
+    together = (
+        task.settings.anchor == "none"
+    )  # nobody asks which tuples a window has, so that all keys' are kept in one list
 
     def take(tups: Iterable[Any], numbers: bool) -> None:  # noqa: C901
-        nonlocal sender, source, at, key_of, panes, low, high
+        nonlocal sender, source, at, key_of, part, panes, low, high
         accept_from = task.accept_from
+        keep, own = part.kept.append, part.owners.append
         source.heard = True
         greatest = source.greatest
         try:
@@ -131,15 +135,17 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
                     otherwise(tup)  # which raises an error, or fails the tuple
                     continue
                 if not low < ts <= high:
+                    if ts < accept_from:  # a late one needs no slice
+                        source.greatest = greatest
+                        otherwise(tup)
+                        greatest = source.greatest
+                        continue
                     high = -(-ts // step) * step
                     low = high - step
-                    if high not in slots:
-                        for each in [each for each in slots if each < accept_from]:
-                            del slots[each]
-                        slots[high] = {}
-                    panes = slots[high]
+                    part = slice_of(high)
+                    panes, keep, own = part.panes, part.kept.append, part.owners.append
                 key = key_of(values)
-                if type(key) not in plain:
+                if type(key) is not str and type(key) not in plain:
                     key = inner(key)
                 try:
                     pane = panes.get(key)
@@ -164,12 +170,16 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
                     pane.accumulator = add(pane.accumulator, tup)
                 pane.count += 1
                 root = tup.root
-                if numbers and root:
-                    keep = pane.kept.append
+                if not (numbers and root):
+                    pane.held.append(tup)
+                elif together:
                     keep(root)
                     keep(tup.edge)
+                    own(pane)
                 else:
-                    pane.held.append(tup)
+                    keep_one = pane.kept.append
+                    keep_one(root)
+                    keep_one(tup.edge)
         finally:
             source.greatest = greatest
 

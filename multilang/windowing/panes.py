@@ -67,6 +67,9 @@ if TYPE_CHECKING:
         def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> object:
             """Forget panes, which are in no window to come; ``seen``: they were in one."""
 
+        def finished(self, kept: list[Any]) -> object:
+            """Ack what is kept of tuples that are in no window to come; see ``Pane.kept``."""
+
         def unassigned(self, tup: Tuple) -> object:
             """Take a tuple that is in no window, since the windows have gaps between them."""
 
@@ -93,6 +96,7 @@ class Pane:
         count: The number of its tuples.
         held: The tuples that are to be acked when it is gone.
         kept: What is left of other such tuples, which no one sees again; see ``BoltCollector.deferred_ack``.
+        is_gone: True if it is in no window to come.
         ids: The message ids of its tuples; None if they have none.
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
@@ -115,6 +119,7 @@ class Pane:
         "fresh_from",
         "held",
         "ids",
+        "is_gone",
         "kept",
         "last",
         "numbers",
@@ -127,6 +132,7 @@ class Pane:
         self.count = 0
         self.held: list[Tuple] = []
         self.kept: list[Any] = []
+        self.is_gone = False
         self.ids: list[Any] | None = None
         self.first = 0
         self.last = 0

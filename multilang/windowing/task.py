@@ -478,6 +478,7 @@ class WindowTask:
         kept: list[Any] = []
         for key, slot, pane in gone:
             self.in_memory -= self._size(pane)
+            pane.is_gone = True
             held += pane.held
             kept += pane.kept
             if pane.ids is not None:
@@ -491,6 +492,10 @@ class WindowTask:
             self._collector.settle_many(held, True)
         if kept:
             self._collector.finish(kept, True)
+
+    def finished(self, kept: list[Any]) -> None:
+        """Ack what is kept of tuples that are in no window to come."""
+        self._collector.finish(kept, True)
 
     def unassigned(self, tup: Tuple) -> None:
         """Ack a tuple that is in no window."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from math import gcd
 
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, Agenda, Pane, Windows
@@ -29,6 +30,30 @@ class Line(dict[int, "Pane"]):
 
     def __init__(self) -> None:
         self.running = None
+
+
+class Slice:
+    """A slice of time, of all keys, where tuples are taken in without more ado.
+
+    Attributes:
+        panes: The panes that tuples came into, by their keys.
+        kept: What is left of tuples that are to be acked when the slice is in no window to come: see ``Pane.kept``. They are in
+            the order in which they came. So are their roots in the acker, which is then done with them in half of the time that
+            it takes with those of one key after the other.
+        owners: The pane of each of these tuples.
+    """
+
+    __slots__ = ("kept", "owners", "panes")
+
+    def __init__(self) -> None:
+        self.panes: dict[Key, Pane] = {}
+        self.kept: list[Any] = []
+        self.owners: list[Pane] = []
+
+    def of_gone(self) -> list[Any]:
+        """Return what is kept of the tuples of panes that are gone."""
+        pairs = iter(self.kept)
+        return [each for owner, *pair in zip(self.owners, pairs, pairs, strict=True) if owner.is_gone for each in pair]
 
 
 class TimeWindows(Windows):
@@ -71,6 +96,8 @@ class TimeWindows(Windows):
         self._counts = counts
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
+        self._slices: dict[int, Slice] = {}
+        self._slice_ends: list[int] = []  # a heap
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         step = self.step
@@ -148,11 +175,32 @@ class TimeWindows(Windows):
             due = self._merged(keys, end, gone, self._merge)
         else:
             due = self._sliced(keys, end, gone)
+        has_failed = True
         try:
             self.keeper.fire_all((end - self._length, end), ON_TIME, end, due)
+            has_failed = False
         finally:
             if gone:
                 self.keeper.gone_all(gone)
+            if self._slices:
+                self._finish(end - self._length + self._slide, has_failed)
+
+    def slice_of(self, slot: int) -> Slice:
+        """Return the slice that ends at ``slot``."""
+        found = self._slices.get(slot)
+        if found is None:
+            found = self._slices[slot] = Slice()
+            heappush(self._slice_ends, slot)
+        return found
+
+    def _finish(self, last: int, has_failed: bool) -> None:
+        """Ack what is kept of the slices up to ``last``, which are in no window to come; after a failure, of panes that are gone."""
+        ends = self._slice_ends
+        while ends and ends[0] <= last:
+            part = self._slices.pop(heappop(ends))
+            kept = part.of_gone() if has_failed else part.kept
+            if kept:
+                self.keeper.finished(kept)
 
     def _whole(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
         """Yield windows that are one slice each."""

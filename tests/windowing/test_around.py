@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from multilang import Spout, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.windowing import StatefulWindowedBolt, WindowedBolt
+from multilang.windowing import Count, StatefulWindowedBolt, Tumbling, WindowedBolt, milliseconds
 from tests.soak import SOAK
 from tests.windowing import around
 
@@ -80,3 +81,57 @@ def test_with_state_of_their_own(mode, exact, seed, tmp_path):
 def test_with_processes(base, state, coordinated, joined, seed, tmp_path):
     kinds = around.chosen(seed, 4)
     check(kinds, "process", seed, tmp_path, base=base, state=state, coordinated=coordinated, conf=joined)
+
+
+class FailsOnce(WindowedBolt):
+    """Fails once, at the window of its second key."""
+
+    output_fields = ["key", "count"]
+    window = Tumbling(milliseconds(500))
+    key_by = "key"
+    timestamp_field = "ts"
+    watermark_interval = milliseconds(10)
+    aggregate = Count()
+    anchor = "none"
+    failures = 1
+
+    def process_window(self, window):
+        if window.key == "bee" and FailsOnce.failures:
+            FailsOnce.failures -= 1
+            raise RuntimeError("once")
+        self.emit([window.key, window.result])
+
+
+class ThreeKeys(Spout):
+    """Sends nine tuples together, and again those that failed, late by a tuple that ends the windows."""
+
+    output_fields = ["key", "ts"]
+
+    def initialize(self, conf, context):
+        self.left = [*range(9)]
+        self.is_ended = False
+
+    def next_tuple(self):
+        if self.left:
+            rows, self.left = self.left, []
+            self.emit_many([[around.KEYS[n % 3], 1 + n] for n in rows], rows)
+        elif not self.is_ended:
+            self.is_ended = True
+            self.emit(["end", 10_000])
+
+    def fail(self, n):
+        self.left.append(n)
+        self.is_ended = False
+
+
+def test_a_window_that_fails_takes_back_none_that_was_evaluated_before_it():
+    FailsOnce.failures = 1
+    builder = TopologyBuilder()
+    builder.set_spout("events", ThreeKeys)
+    builder.set_bolt("windows", FailsOnce).global_grouping("events")
+    builder.set_bolt("reads", around.Reads).global_grouping("windows")
+    topology = builder.build("windows", {"topology.message.timeout.secs": 1})
+    with LocalCluster("inprocess", fail_fast=False) as cluster:
+        run = cluster.submit(topology, capture=["windows"])
+        run.wait(lambda run: run.counters["events"].acked == 9, timeout=30)
+        assert sorted(tup.values for tup in run.captured("windows")) == [["ant", 3], ["bee", 3], ["cat", 3]]
