@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import multilang
 from multilang import private
-from multilang.component.find import OTHER_LIBRARIES
+from multilang.component.modules import OTHER_LIBRARIES
 from multilang.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item

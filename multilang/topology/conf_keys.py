@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from multilang.component import find
+from multilang.component import find, near
 from multilang.topology.errors import TopologyError
 from multilang.topology.storm_keys import STORM_KEYS
 
@@ -122,13 +122,9 @@ def nearest(key: str) -> str | None:
     whole = f"topology.{plain}"
     if whole in known and plain.count(".") > 1:
         return whole
-    from difflib import get_close_matches
-
-    near = _NEAR if plain.startswith(("topology.", "multilang.")) else _VERY_NEAR
-    for found in get_close_matches(plain, known, n=1, cutoff=near):
-        if not plain.startswith(f"{found}."):
-            return known[found]
-    return None
+    cutoff = _NEAR if plain.startswith(("topology.", "multilang.")) else _VERY_NEAR
+    found = near.nearest(plain, known, cutoff)
+    return None if found is None or plain.startswith(f"{found}.") else known[found]
 
 
 @cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.component.near import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +20,10 @@ class GroupingError(TopologyError):
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return the end of an error's text: a near match of ``wrong``, or else all known names."""
-    from difflib import get_close_matches
-
     names = sorted(known)
     if not names:
         return "there is none"
-    near = get_close_matches(wrong, names, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
+    near = nearest(wrong, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
     return f"write {'one of ' if len(names) > 1 else ''}{', '.join(map(repr, names))}"

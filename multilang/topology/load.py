@@ -9,10 +9,10 @@ from multilang.component.find import (
     from_foreign,
     from_yaml,
     is_foreign,
-    load_module,
     module_name,
     split_target,
 )
+from multilang.component.modules import load_module
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from multilang.component.find import load_module
+from multilang.component.modules import load_module
 from multilang.drpc import DRPCClient, DRPCConnectionError, DRPCExecutionException, LocalDRPC
 from multilang.local import LocalCluster
 from multilang.topology import load_topology

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.component.find import load_module
+from multilang.component.modules import load_module
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.windowing import reference

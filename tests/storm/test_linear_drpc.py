@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.find import load_module
+from multilang.component.modules import load_module
 from multilang.drpc import (
     AsyncDRPCClient,
     DRPCClient,

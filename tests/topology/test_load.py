@@ -65,6 +65,16 @@ def file(folder):
     return file
 
 
+def project(folder, its_own, name):
+    """Return a new topology's file, which takes its name from another file of its folder's."""
+    beside = folder / its_own
+    beside.parent.mkdir(parents=True)
+    beside.write_text(f"NAME = {name!r}")
+    main = folder / "main.py"
+    main.write_text(f"from helpers import NAME\n{TOPOLOGY}\ntopology = topology.with_conf({{}}, NAME)\n")
+    return main
+
+
 def refuses(text):
     return pytest.raises(ConfigError, match=text)
 
@@ -86,6 +96,35 @@ class TestLoading:
         (other / "beside.py").write_text(TOPOLOGY)
         (other / "main.py").write_text("from beside import topology")
         assert load_topology("elsewhere/main.py").components.keys() == {"words"}
+
+    @pytest.mark.parametrize("its_own", ["helpers.py", "helpers/__init__.py"])
+    def test_each_of_two_files_sees_the_modules_beside_itself(self, folder, its_own):
+        first = project(folder / "first", "helpers.py", "first")
+        second = project(folder / "second", its_own, "second")
+        assert [load_topology(str(each)).name for each in (first, second, first)] == ["first", "second", "first"]
+
+    def test_a_file_sees_a_package_that_is_named_as_another_file_which_was_loaded(self, folder):
+        first = project(folder / "first", "helpers.py", "first").with_name("helpers.py")
+        second = project(folder / "second", "helpers/__init__.py", "second")
+        assert load_object(f"{first}:NAME") == "first"
+        assert load_topology(str(second)).name == "second"
+
+    def test_two_files_of_the_same_name_are_two_topologies_that_find_themselves(self, folder):
+        files = [project(folder / each, "helpers.py", each) for each in ("first", "second")]
+        found = [load_topology(str(each)) for each in files]
+        assert [each.name for each in found] == ["first", "second"]
+        assert [each.origin for each in found] == [f"{each}:topology" for each in files]
+        assert [load_object(each.require_origin()) for each in found] == found
+
+    @pytest.mark.parametrize("its_own", ["helpers.py", "helpers/__init__.py"])
+    def test_a_module_that_somebody_else_has_imported_is_not_taken_for_the_one_beside_the_file(
+        self, folder, monkeypatch, its_own
+    ):
+        project(folder / "before", "helpers.py", "before")
+        monkeypatch.syspath_prepend(str(folder / "before"))
+        __import__("helpers")
+        with refuses(r"main.py imports 'helpers', which this process has already imported from .*before/helpers.py"):
+            load_topology(str(project(folder / "after", its_own, "after")))
 
     def test_a_file_called_as_a_module_of_python_does_not_take_its_place(self, folder):
         import random

@@ -29,7 +29,7 @@ import sys
 
 main, script = sys.modules["__main__"], {script!r}
 if script is not None:
-    from multilang.component.find import load_module
+    from multilang.component.modules import load_module
 
     sys.modules["__main__"] = load_module(script)
 try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
 
 def test_a_project_of_streamparse_counts_its_words(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULTILANG_ENVIRONMENT", "prod")
-    for name in ("bolts", "spouts"):  # as another test's module may be called
-        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.chdir(WORDS / "src")  # a spout runs in the driver
     topology = load_topology(str(WORDS / "topologies" / "words.py"))
     with run_topology(topology, {}, spark, limits={"lines": 12}) as result:

@@ -12,7 +12,7 @@ import pytest
 
 from multilang import BasicBolt, BatchBolt, LocalCluster
 from multilang.component.errors import FailedException
-from multilang.component.find import load_module
+from multilang.component.modules import load_module
 from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.local.errors import TaskStartError
 from multilang.state import state_file

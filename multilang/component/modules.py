@@ -1,0 +1,240 @@
+"""Import the module that a topology stands in, by its name or its file's path.
+
+Each topology's folder may have its own ``helpers.py``, and all are imported under one name. So when a topology of another
+folder is loaded in the same process, what it imports from beside itself is its own, and not what the last one left.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from multilang.component.errors import ConfigError
+from multilang.component.near import nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+
+OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
+"""The libraries that ``multilang.compat`` stands in for."""
+
+
+def load_module(place: str) -> ModuleType:
+    """Import a module by its name, or a file by its path (with ``.py``).
+
+    Other libraries whose names the module imports, and which are not installed, are found in ``multilang.compat``.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    if _other_names not in sys.meta_path:
+        sys.meta_path.append(_other_names)
+    return _from_file(place) if place.endswith(".py") else _from_module(place)
+
+
+class _OtherNames:
+    """A finder, asked last, of the libraries that ``multilang.compat`` stands in for."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        if name not in OTHER_LIBRARIES:
+            return None
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        import_module("multilang.compat.names").provide(name)  # a package above this one
+        return find_spec(name)
+
+
+_other_names = _OtherNames()
+
+
+def _from_module(name: str) -> ModuleType:
+    if name not in sys.modules and not {"", os.getcwd()} & set(sys.path):
+        sys.path.insert(0, os.getcwd())  # a console command's path starts with its own folder, not the user's
+    try:
+        __import__(name)
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
+            raise  # a module that this one imports is missing
+        if os.path.isfile(name):
+            raise ConfigError(
+                f"{name} is a file but not a Python module; write the path of a file that ends in .py"
+            ) from None
+        raise ConfigError(
+            f"there is no module {problem.name!r} in this folder or on Python's path; for a file write its path, such as "
+            f"{name.replace('.', '/')}.py"
+        ) from None
+    return sys.modules[name]
+
+
+def _from_file(path: str) -> ModuleType:
+    """Import a file as Python runs a script, with its folder first on the path.
+
+    It is imported once, under its own name if that is free.
+    """
+    if not os.path.isfile(path):
+        raise ConfigError(f"there is no file {path!r}; {_near(path)}")
+    path = os.path.abspath(path)
+    if path in _files:
+        return _files[path]
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
+            return module
+    folder, name = os.path.split(path[:-3])
+    project = _project_around(path)
+    if project is None:
+        _prefer(folder, name, first=True)
+    else:
+        _prefer(project.source, name, first=False)  # as streamparse does: its components, then its topologies
+        sys.path += [each for each in (folder, project.root) if each not in sys.path]
+    if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
+        name = "".join(letter if letter.isalnum() else "_" for letter in path)
+
+    from importlib.machinery import ModuleSpec, SourceFileLoader
+
+    loader = SourceFileLoader(name, path)
+    module = type(sys)(name)
+    module.__file__ = path
+    module.__loader__ = loader
+    module.__spec__ = ModuleSpec(name, loader, origin=path)
+    sys.modules[name] = module
+    try:
+        try:
+            loader.exec_module(module)
+        except ImportError as problem:
+            _check_imports(path)
+            _explain(problem, path)
+            raise
+        _check_imports(path)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _files[path] = module
+    return module
+
+
+def _near(path: str) -> str:
+    """Return the end of an error's text for a file that is not there: one with nearly this name, or what to write."""
+    folder, name = os.path.split(path)
+    try:
+        there = [each for each in os.listdir(folder) if each.endswith(".py")]
+    except OSError:
+        if not os.path.isdir(folder):
+            return f"there is no folder {folder!r}, either"
+        there = []
+    near = nearest(name, there, cutoff=0.75)
+    return f"did you mean {near!r}?" if near else "write the path of a Python file, or package.module for a module"
+
+
+def _project_around(path: str) -> Any:
+    """Return the project of streamparse's that a topology's file is in; None if it is in none."""
+    folder = os.path.dirname(path)
+    for _ in range(2):
+        folder = os.path.dirname(folder)
+        if os.path.isdir(os.path.join(folder, "src")):
+            from importlib import import_module
+
+            return import_module("multilang.compat.project").project_of(path)  # a package above this one
+    return None
+
+
+_LIBRARY = ("multilang", "spark_bridge")
+_INSTALLED = {"site-packages", "dist-packages"}
+
+_files: dict[str, ModuleType] = {}  # those that were imported by their paths
+_folders: list[str] = []  # from which they import others, the last one first
+
+
+def _prefer(folder: str, own: str, *, first: bool) -> None:
+    """Put a folder on Python's path before those of other topologies, and import anew what it has under their names.
+
+    Args:
+        folder: The folder.
+        own: The name of the file in it that is being imported, which gives way to an older module of this name.
+        first: Whether it is the first on the path, and not just the first of the topologies'.
+    """
+    if _folders[:1] == [folder]:
+        return
+    others = [each for each in _folders if each != folder]
+    place = min((sys.path.index(each) for each in others if each in sys.path), default=len(sys.path))
+    if folder not in sys.path[:place]:
+        sys.path[:] = [each for each in sys.path if each != folder]
+        sys.path.insert(0 if first else place, folder)
+    taken = {each for each in _names_in(folder) - {own} if each in sys.modules and _is_of(sys.modules[each], others)}
+    for name in [each for each in sys.modules if each.partition(".")[0] in taken]:
+        del sys.modules[name]
+    _folders[:] = [folder, *others]
+
+
+def _names_in(folder: str) -> set[str]:
+    """Return the names of the modules and packages that a folder may have."""
+    return {each.removesuffix(".py") for each in os.listdir(folder)}
+
+
+def _check_imports(path: str) -> None:
+    """Refuse a file beside which there is a module that it imports, if this process has another program's of that name.
+
+    An installed package may also stand beside the file, as a copy.
+
+    Raises:
+        ConfigError: Python gave it the other one.
+    """
+    folder = os.path.dirname(path)
+    for name in sorted(_names_in(folder) & sys.modules.keys()):
+        taken = getattr(sys.modules[name], "__file__", None)
+        if (
+            taken is None
+            or name in (*sys.stdlib_module_names, *_LIBRARY)
+            or not _INSTALLED.isdisjoint(taken.split(os.sep))
+        ):
+            continue
+        for its_own in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
+            if os.path.isfile(its_own) and not os.path.samefile(its_own, taken) and name in _imports_of(path):
+                raise ConfigError(
+                    f"{path} imports {name!r}, which this process has already imported from {taken}, and not from "
+                    f"{its_own}: give one of the two another name, or load the topology in a process of its own"
+                )
+
+
+def _imports_of(path: str) -> set[str]:
+    """Return the first part of each module's name that a file imports."""
+    import ast
+
+    with open(path, "rb") as file:
+        tree = ast.parse(file.read())
+    found = {each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names}
+    found |= {
+        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module and not node.level
+    }
+    return {each.partition(".")[0] for each in found}
+
+
+def _is_of(module: ModuleType, folders: Sequence[str]) -> bool:
+    """Return whether a module without a package is imported from one of the folders."""
+    places = [*getattr(module, "__path__", ()), os.path.splitext(getattr(module, "__file__", None) or "")[0]]
+    return any(os.path.join(each, module.__name__) in places for each in folders)
+
+
+def _explain(problem: ImportError, path: str) -> None:
+    """Raise ConfigError when a file of a package was named by its path and its package is not found."""
+    relative = problem.name is None and "no known parent package" in str(problem)
+    folder, file = os.path.split(path)
+    names = [file[:-3]]
+    while os.path.isfile(os.path.join(folder, "__init__.py")) or (relative and len(names) == 1):
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    missing = isinstance(problem, ModuleNotFoundError) and problem.name is not None and len(names) > 1
+    if relative or (missing and f"{problem.name}.".startswith(f"{names[0]}.")):
+        raise ConfigError(
+            f"{path} is a file of the package {names[0]!r}, which is not found when the file is named by its path "
+            f"({problem}): name the module instead, {'.'.join(names)}:NAME, in the folder {folder} or with "
+            f"PYTHONPATH={folder}"
+        ) from problem
