@@ -25,8 +25,13 @@ def decimal_text(value: Any) -> Any:
 
 
 def timestamp_text(value: Any) -> Any:
-    """Return a time in UTC. A time without a zone is in the zone of the process that Spark gave it to."""
-    return None if value is None else value.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+    """Return a time with a zone in UTC; None for None. Raises UnserializableValue if it is in no year of Python's there."""
+    if value is None:
+        return None
+    try:
+        return value.astimezone(timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+    except OverflowError:
+        raise UnserializableValue(f"the time {value.isoformat()} is outside of the years 1 to 9999 in UTC") from None
 
 
 def iso_text(value: Any) -> Any:

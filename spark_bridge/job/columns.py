@@ -5,9 +5,10 @@ The table "from tuples to Spark" in docs/spark.md has what becomes of each kind 
 
 from __future__ import annotations
 
+import re
 import struct
 from base64 import b64decode
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timezone
 from decimal import Decimal, InvalidOperation, localcontext
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _MAX_SHOWN = 200  # characters of a value in a message
 _DIGITS = 60  # more than any decimal of Spark's has
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": -float("inf")}
+_BELOW_MICROSECONDS = re.compile(r"[.,]\d{6}\d*[1-9]")
 _PLAIN_TYPES = {str: "StringType", int: "LongType", float: "DoubleType", bool: "BooleanType"}
 
 
@@ -36,19 +38,24 @@ class Rows:
     """The conversion of tuples to rows of ``schema``, by position. ``source``: what emits them, for messages."""
 
     def __init__(self, source: str, fields: Sequence[str], schema: types.StructType) -> None:
-        if len(fields) != len(schema.fields):
-            raise NotOnSparkError(
-                f"{source} emits the fields {', '.join(fields)}, and the schema has {', '.join(schema.names)}"
-            )
         self._source = source
         self._columns = [
-            (field, column.dataType.simpleString(), column.nullable, converter(column.name, column.dataType))
-            for field, column in zip(fields, schema.fields, strict=True)
+            (
+                place,
+                fields[place],
+                column.dataType.simpleString(),
+                column.nullable,
+                converter(column.name, column.dataType),
+            )
+            for place, column in zip(_places(source, fields, schema.names), schema.fields, strict=True)
         ]
 
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return a tuple's values as a row. Raises SparkJobError for a value that its column can't have."""
-        return tuple(self._converted(value, *column) for value, column in zip(values, self._columns, strict=True))
+        return tuple(
+            self._converted(values[place], field, kind, nullable, convert)
+            for place, field, kind, nullable, convert in self._columns
+        )
 
     def _converted(self, value: Any, field: str, kind: str, nullable: bool, convert: Convert) -> Any:
         try:
@@ -58,6 +65,25 @@ class Rows:
                 f"{self._source} emitted {shown(value, _MAX_SHOWN)} for the field {field!r}, whose column is a "
                 f"{kind}{'' if nullable else ' that can not be null'}; give another schema: string takes anything"
             ) from None
+
+
+def _places(source: str, fields: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Return the place of each column among the fields: by the fields' names in any order, or by place under other names."""
+    lists = f"{source} emits the fields {', '.join(fields)}, and the schema has {', '.join(names)}"
+    if len(names) != len(fields):
+        raise NotOnSparkError(lists)
+    if set(names) == set(fields):
+        return [list(fields).index(name) for name in names]
+    folded = [field.casefold() for field in fields]
+    for place, name in enumerate(names):
+        if names.count(name) > 1:
+            raise NotOnSparkError(f"{lists}: {name!r} is there twice")
+        if name.casefold() in folded and name.casefold() != folded[place]:
+            raise NotOnSparkError(
+                f"{lists}: {name!r} is a field at another place; write all the fields' names, in any order, or new names in the "
+                "fields' order"
+            )
+    return list(range(len(fields)))
 
 
 def converter(column: str, kind: types.DataType) -> Convert:
@@ -72,6 +98,8 @@ def converter(column: str, kind: types.DataType) -> Convert:
         return found
     if isinstance(kind, types.DecimalType):
         return _decimal(kind.precision, kind.scale)
+    if kind.typeName().partition("(")[0] == "time":  # from Spark 4.1 on
+        return _time(kind.precision)  # type: ignore[attr-defined]
     if isinstance(kind, types.ArrayType):
         return _array(_nullable(converter(column, kind.elementType), kind.containsNull))
     if isinstance(kind, types.MapType) and isinstance(kind.keyType, types.StringType):
@@ -211,7 +239,10 @@ def _timestamp(value: Any) -> datetime:
     found = _datetime(value)
     if found.tzinfo is None:
         raise ValueError(value)
-    return found
+    try:
+        return found.astimezone(timezone.utc)
+    except OverflowError as error:  # within the years 1 to 9999 there, but not in UTC
+        raise ValueError(value) from error
 
 
 def _timestamp_ntz(value: Any) -> datetime:
@@ -222,8 +253,26 @@ def _timestamp_ntz(value: Any) -> datetime:
 
 
 def _datetime(value: Any) -> datetime:
-    text: str = _of(value, str)
+    text = _moment(value)
     return datetime.fromisoformat(f"{text[:-1]}+00:00" if text.endswith("Z") else text)  # Python 3.10 has no Z
+
+
+def _time(precision: int) -> Convert:
+    def convert(value: Any) -> time:
+        found = time.fromisoformat(_moment(value))
+        if found.tzinfo is not None or found.microsecond % 10 ** (6 - precision):
+            raise ValueError(value)
+        return found
+
+    return convert
+
+
+def _moment(value: Any) -> str:
+    """Return the text of a moment, which has nothing below a microsecond: Python would leave it out."""
+    text: str = _of(value, str)
+    if _BELOW_MICROSECONDS.search(text):
+        raise ValueError(value)
+    return text
 
 
 def _array(convert: Convert) -> Convert:
@@ -262,5 +311,3 @@ _CONVERTERS: dict[type[types.DataType], Convert] = {
     types.TimestampNTZType: _timestamp_ntz,
     types.NullType: _null,
 }
-if hasattr(types, "TimeType"):  # Spark 4.1
-    _CONVERTERS[types.TimeType] = lambda value: time.fromisoformat(_of(value, str))

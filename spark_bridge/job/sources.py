@@ -17,6 +17,7 @@ from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.exact import by_place, exact_rows
 from spark_bridge.sources.named import in_order
 from spark_bridge.sources.values import converter, kinds_of
 
@@ -109,7 +110,10 @@ class SourceReader:
         """Return a row as a tuple's values, as a component in a process of its own would get them."""
         width = len(self.fields)
         try:
-            values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
+            if self.kinds:  # of a DataFrame, whose columns were put into the fields' order
+                values = list(row)
+            else:
+                values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
         except SourceError as error:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"
@@ -150,12 +154,11 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
             f"the source of {component!r} is a streaming DataFrame, which has no end: run it with stream_topology, or read it "
             "with spark.read"
         )
-    wanted, kinds = columns_of(component, fields, given)
-    return wanted.rdd, kinds
+    return exact_rows(columns_of(component, fields, given))
 
 
-def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataFrame, list[Kind]]:
-    """Return a stream's fields out of a DataFrame, streaming or not, and their kinds.
+def columns_of(component: str, fields: Sequence[str], given: Any) -> DataFrame:
+    """Return a stream's fields out of a DataFrame, streaming or not.
 
     Raises NotOnSparkError as ``rows_of`` does.
     """
@@ -165,25 +168,22 @@ def columns_of(component: str, fields: Sequence[str], given: Any) -> tuple[DataF
             f"the source of {component!r} is an RDD or a DataFrame, not {shown(given, _MAX_SHOWN)}; "
             "make one of a list with sc.parallelize(...)"
         )
-    missing = [field for field in fields if field not in given.columns]
+    names = list(given.columns)
+    missing = [field for field in fields if field not in names]
     if missing:
         raise NotOnSparkError(
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
-            f"{', '.join(fields)}, its columns {', '.join(given.columns)}: rename them with withColumnRenamed, or in the file"
+            f"{', '.join(fields)}, its columns {', '.join(names)}: rename them with withColumnRenamed, or in the file"
         )
-    twice = [field for field in fields if given.columns.count(field) > 1]
+    twice = [field for field in fields if names.count(field) > 1]
     if twice:
         raise NotOnSparkError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
-    wanted: DataFrame = given.select(*[given[quoted(field)] for field in fields])
+    wanted = by_place(given).select(*[f"c{names.index(field)}" for field in fields]).toDF(*fields)
     try:
-        return wanted, kinds_of(wanted.schema)
+        kinds_of(wanted.schema)
     except SourceError as error:
         raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
-
-
-def quoted(column: str) -> str:
-    """Quote a column's name, so that Spark does not take it for a part of a struct."""
-    return f"`{column.replace('`', '``')}`"
+    return wanted
 
 
 def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:

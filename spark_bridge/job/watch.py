@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING, NoReturn
@@ -135,7 +136,8 @@ def brief(error: Exception) -> SparkJobError:
 
 
 _UNKNOWN = "the Spark job failed"
-_MARK = "spark_bridge.job.errors."
+_OURS = re.compile(r".*spark_bridge\.(?:job|sources)\.errors\.(\w+): (.*)", re.DOTALL)
+_BEHIND = re.compile(r"\n\n?\tat |\s+SQLSTATE: [0-9A-Z]{5}")  # what Spark has behind the text of an error
 
 
 def raise_readable(error: Exception) -> NoReturn:
@@ -149,11 +151,10 @@ def raise_readable(error: Exception) -> NoReturn:
 def readable(error: Exception) -> SparkJobError:
     """Return the error that a task raised, taken out of Spark's text around it, or else Spark's own message."""
     text = str(error)
-    at = text.rfind(_MARK)
-    if at >= 0:
-        name, _, message = text[at + len(_MARK) :].partition(": ")
-        said = message.partition("\n\n\tat ")[0].partition("\n\tat ")[0].partition("\n SQLSTATE: ")[0].rstrip()
-        return (ComponentStartError if name == "ComponentStartError" else SparkJobError)(said)
+    ours = _OURS.match(text)
+    if ours is not None:
+        said = _BEHIND.split(ours[2], maxsplit=1)[0].rstrip()
+        return (ComponentStartError if ours[1] == "ComponentStartError" else SparkJobError)(said)
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:
         traceback, missing = (

@@ -19,7 +19,7 @@ from spark_bridge.python import what_is_missing
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
-from spark_bridge.sources.values import kinds_of
+from spark_bridge.sources.exact import exact_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -417,11 +417,11 @@ def rdd_and_kinds(
             "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
             "spark_bridge.stream.stream_topology"
         )
-    kinds = kinds_of(schema)
+    rdd, kinds = exact_rows(rows)
     names = tuple(field.name for field in schema.fields)
     if fields is not None and len(fields) != len(names):
         raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
-    return rows.rdd, tuple(fields or names), kinds
+    return rdd, tuple(fields or names), kinds
 
 
 # Parts of Spark's messages when a task failed, too often in a row, for a reason other than its rows.
@@ -441,7 +441,7 @@ def source_error(error: Exception, what: str) -> SourceError:
     text = str(error)
     _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
     if ours:
-        return SourceError(said.splitlines()[0])
+        return SourceError(said.splitlines()[0].removesuffix(" SQLSTATE: P0001"))  # of what a task of Java's raised
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):

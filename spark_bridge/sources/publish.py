@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 from multilang.protocol.codec import dumps
 from spark_bridge.sources.blocks import RowText
 from spark_bridge.sources.errors import DamagedError, SourceError
+from spark_bridge.sources.exact import checked
 from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
 from spark_bridge.sources.live import rdd_and_kinds, source_error
 from spark_bridge.sources.published import PublishedSource
@@ -75,9 +76,7 @@ def publish(
             write = _RowsWritten(url, name, group_rows, RowText(names, None))
             told = rdd.mapPartitionsWithIndex(write).collect()
         else:
-            # mapInArrow looks its columns up by name, and finds none that has a dot in it
-            frame = cast("DataFrame", rows).toDF(*[f"c{number}" for number in range(len(names))])
-            table = frame.mapInArrow(_BatchesWritten(url, name, group_rows, names), _TOLD)
+            table = checked(cast("DataFrame", rows)).mapInArrow(_BatchesWritten(url, name, group_rows, names), _TOLD)
             told = [tuple(row) for row in table.collect()]
     except Exception as error:
         _sweep(folder, name, keep=())
@@ -226,6 +225,8 @@ def _nullable(field: pyarrow.Field) -> pyarrow.Field:
         kind = pyarrow.list_(_nullable(kind.value_field))
     elif pyarrow.types.is_large_list(kind):
         kind = pyarrow.large_list(_nullable(kind.value_field))
+    elif pyarrow.types.is_timestamp(kind) and kind.tz is not None:
+        kind = pyarrow.timestamp(kind.unit, "UTC")  # the session's zone may not have the first and last hours
     return field.with_type(kind).with_nullable(True)
 
 

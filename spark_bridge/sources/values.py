@@ -47,11 +47,15 @@ _NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 def kinds_of(schema: Any) -> list[Kind]:
     """Return the kind of each column of a DataFrame's schema.
 
-    Raises SourceError with the name of a column that has none.
+    Raises SourceError with the name of a column that has none, and for a column without a name.
     """
     twice = _twice(schema)
     if twice is not None:
         raise SourceError(f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each")
+    if "" in schema.names:
+        raise SourceError(
+            f"column {schema.names.index('') + 1} of the DataFrame has no name, and a tuple's field has one; name it with df.toDF(...)"
+        )
     return [_kind(field.dataType, field.name) for field in schema.fields]
 
 
@@ -129,8 +133,13 @@ def _struct_converter(parts: list[tuple[str, Convert | None]]) -> Convert:
     return converted
 
 
+def _utc_text(value: Any) -> Any:
+    """Return a timestamp in UTC. Without a zone, it is a time of UTC already: see ``exact_rows``."""
+    return f"{value.isoformat()}Z" if value is not None and value.tzinfo is None else timestamp_text(value)
+
+
 _CONVERTERS: dict[str, Convert] = {
-    "timestamp": timestamp_text,
+    "timestamp": _utc_text,
     "timestamp_ntz": iso_text,
     "date": iso_text,
     "time": iso_text,

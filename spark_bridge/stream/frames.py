@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.sources import columns_of, fields_of_rows, quoted
+from spark_bridge.job.sources import columns_of, fields_of_rows
+from spark_bridge.sources.exact import by_place
 from spark_bridge.stream.columns import values_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Frames:
                     f"the source of {component!r} is not a streaming DataFrame: make it with spark.readStream, or run what is "
                     "bounded with run_topology"
                 )
-            frames.append(columns_of(component, fields, source)[0])
+            frames.append(columns_of(component, fields, source))
         self.spouts = {component for component, _ in sources}
         self.session: SparkSession = frames[0].sparkSession
         self.columns = {"/".join(key): frame.columns for key, frame in zip(self._keys, frames, strict=True)}
@@ -58,7 +59,7 @@ class Frames:
         rows = {self._keys[0]: batch}
         if len(self._keys) > 1:
             rows = {
-                key: batch.where(batch[_SOURCE] == number).select(f"row{number}.*")
+                key: batch.where(batch[_SOURCE] == number).select(f"row{number}.*").toDF(*self.columns["/".join(key)])
                 for number, key in enumerate(self._keys)
             }
         return {key: frame.rdd.map(values_of) if key in self._own else frame for key, frame in rows.items()}
@@ -68,14 +69,16 @@ def _union(frames: list[DataFrame]) -> DataFrame:
     """Return the union of rows of several shapes: each source has a column for its own rows."""
     from pyspark.sql import functions as f
 
+    placed = [by_place(frame) for frame in frames]
+
     def wide(number: int, frame: DataFrame) -> DataFrame:
         rows = [
-            f.struct(*map(quoted, frame.columns)) if place == number else f.lit(None).cast(other.schema)
-            for place, other in enumerate(frames)
+            f.struct(*frame.columns) if place == number else f.lit(None).cast(other.schema)
+            for place, other in enumerate(placed)
         ]
         return frame.select(f.lit(number).alias(_SOURCE), *(row.alias(f"row{n}") for n, row in enumerate(rows)))
 
-    union = wide(0, frames[0])
-    for number, frame in enumerate(frames[1:], 1):
+    union = wide(0, placed[0])
+    for number, frame in enumerate(placed[1:], 1):
         union = union.unionAll(wide(number, frame))
     return union

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import time
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -243,8 +244,12 @@ def test_a_declared_type_that_no_field_can_have_is_refused(kind: Any) -> None:
         (types.DecimalType(4, 2), ["1.234", 100, "NaN", "x", True]),
         (types.BooleanType(), [0, "true"]),
         (types.DateType(), ["2013-02-30", 5]),
-        (types.TimestampType(), ["2013-01-01T00:00:00", "soon"]),
-        (types.TimestampNTZType(), ["2013-01-01T00:00:00Z"]),
+        (
+            types.TimestampType(),
+            ["2013-01-01T00:00:00", "soon", "0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-14:00"],
+        ),
+        (types.TimestampType(), ["2013-01-01T00:00:00.1234567Z", "+12345-01-01T00:00:00Z", "0000-01-01T00:00:00Z"]),
+        (types.TimestampNTZType(), ["2013-01-01T00:00:00Z", "2013-01-01T00:00:00.000000001", "-0001-01-01T00:00:00"]),
         (types.BinaryType(), ["ab?", "abc", 1]),
         (types.ArrayType(types.IntegerType(), containsNull=False), [[1, None], {"a": 1}, [2**31]]),
         (types.MapType(types.StringType(), types.IntegerType()), [{"a": "1"}, []]),
@@ -257,6 +262,38 @@ def test_a_value_that_a_column_could_have_only_with_a_loss_is_refused(kind: type
     assert row([None]) == (None,)
     for value in values:
         with pytest.raises(SparkJobError, match=r"'b' emitted .* for the field 'x', whose column is a "):
+            row([value])
+
+
+@pytest.mark.parametrize(
+    ("names", "due"),
+    [
+        (["n", "N", "m"], (1, 2, 3)),
+        (["m", "N", "n"], (3, 2, 1)),
+        (["N", "n", "m"], (2, 1, 3)),
+        (["x", "y", "z"], (1, 2, 3)),
+        (["n", "N", "other"], (1, 2, 3)),
+        (["m", "n", "other"], "'m' is a field at another place"),
+        (["M", "x", "y"], "'M' is a field at another place"),
+        (["x", "y", "x"], "'x' is there twice"),
+        (["n", "N"], "n, N$"),
+    ],
+)
+def test_a_schema_takes_the_fields_by_their_names_or_renames_them_in_their_order(names: list[str], due: Any) -> None:
+    schema = types.StructType([types.StructField(name, types.LongType()) for name in names])
+    if isinstance(due, tuple):
+        assert Rows("'b'", ["n", "N", "m"], schema)([1, 2, 3]) == due
+    else:
+        with pytest.raises(NotOnSparkError, match=f"'b' emits the fields n, N, m, and the schema has .*{due}"):
+            Rows("'b'", ["n", "N", "m"], schema)
+
+
+@pytest.mark.skipif(not hasattr(types, "TimeType"), reason="Spark has this type from 4.1 on")
+def test_a_time_of_day_that_a_column_could_have_only_with_a_loss_is_refused() -> None:
+    row = Rows("'b'", ["x"], types.StructType([types.StructField("x", types.TimeType(2))]))
+    assert row(["05:15:00.25"]) == (time(5, 15, 0, 250_000),)
+    for value in ["05:15:00.255", "05:15:00.0000001", "05:15:00+01:00", "25:00:00"]:
+        with pytest.raises(SparkJobError, match="for the field 'x', whose column is a time"):
             row([value])
 
 
