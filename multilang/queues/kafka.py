@@ -18,6 +18,7 @@ from threading import Thread
 
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
+from multilang.queues.kafka_group import Rest
 from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, check_fields, with_options
 
 TYPE_CHECKING = False
@@ -176,6 +177,8 @@ class KafkaSpout(ReliableSpout):
                 "error_cb": self._away,
             }
         )
+        topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
+        self._rest = Rest(topic, self.group, self.session_secs, self.clock, self.log)
         self._consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def next_tuple(self) -> None:
@@ -212,11 +215,23 @@ class KafkaSpout(ReliableSpout):
         return busy
 
     def exhausted(self) -> bool | None:
-        return None if self._at_end() and not self._ahead else False
+        """Return None if the group has read what was there, in the partitions of other tasks too, else False."""
+        if self._closing:
+            return None  # there is nobody left to ask
+        if self._ahead or not self._at_end() or any(each.under_way for each in self._partitions.values()):
+            return False
+        if self._rest.is_due:
+            self._commit(self._partitions)  # the other tasks look at what is committed
+        try:
+            return None if self._rest.is_read(self._partitions, self._consumer.memberid()) else False
+        except _TopicError as problem:
+            self._tell(str(problem))
+            return False
 
     def close(self) -> None:
         if hasattr(self, "_consumer"):
             self._closing = True
+            self._rest.close()
             # close() gives the partitions back and waits for the last commit, which takes long without a broker.
             closing = Thread(target=self._consumer.close, daemon=True)
             closing.start()
@@ -367,10 +382,12 @@ class KafkaSpout(ReliableSpout):
         self._told = False
         self._joined = True
         self._member = consumer.memberid()
+        self._rest.changed()
         for each in partitions:
             self._partitions[each.partition] = self._begun()
 
     def _revoked(self, _consumer: Any, partitions: Sequence[Any]) -> None:
+        self._rest.changed()
         numbers = [each.partition for each in partitions]
         self._commit(numbers)  # it arrives before another task gets the partitions
         self._drop(numbers)
@@ -378,6 +395,7 @@ class KafkaSpout(ReliableSpout):
     def _lost(self, _consumer: Any, partitions: Sequence[Any]) -> None:
         """Drop partitions: the group has excluded this task, or there is no group any more."""
         self._joined = False
+        self._rest.changed()
         numbers = [each.partition for each in partitions]
         self._drop(numbers)
         if numbers and not self._closing:

@@ -65,6 +65,8 @@ class Topic:
         self._error = error
         self._options = options
         self._refusal = ""
+        self._hears = True
+        self._administers: Any = None
         self._settings = {
             "bootstrap.servers": servers,
             "enable.auto.commit": False,
@@ -88,7 +90,16 @@ class Topic:
         Raises:
             ConfigError: librdkafka refuses the settings, or a secret can't be read.
         """
+        if "error_cb" in settings:
+            self._hears = False
         return self._client(self.kafka.Consumer, {**self._settings, **settings})
+
+    def _admin(self) -> Any:
+        if self._administers is None:
+            from confluent_kafka.admin import AdminClient
+
+            self._administers = self._client(AdminClient, {key: self._settings[key] for key in _OF_ANY_CLIENT})
+        return self._administers
 
     def _client(self, kind: Any, settings: Mapping[str, Any]) -> Any:
         options = {name: _revealed(name, value) for name, value in self._options.items()}
@@ -119,11 +130,8 @@ class Topic:
         cluster = self._asked(consumer, "list_topics", self.name, patience).cluster_id
         try:
             from confluent_kafka import TopicCollection
-            from confluent_kafka.admin import AdminClient
 
-            options = {name: _revealed(name, value) for name, value in self._options.items()}
-            admin = AdminClient({**{key: self._settings[key] for key in _OF_ANY_CLIENT}, **options})
-            asked = admin.describe_topics(TopicCollection([self.name]), request_timeout=patience)[self.name]
+            asked = self._admin().describe_topics(TopicCollection([self.name]), request_timeout=patience)[self.name]
             id = str(asked.result(patience).topic_id)
         except (ImportError, AttributeError):  # of a version of the client that asks for no ids
             id = _NO_ID
@@ -139,6 +147,44 @@ class Topic:
         """Return the first offset that is there, and the one after the last."""
         low, high = self._asked(consumer, "get_watermark_offsets", self.at(partition), patience)
         return low, high
+
+    def all_ends(self, consumer: Any, numbers: Sequence[int], patience: float) -> dict[int, tuple[int, int]]:
+        """Return the ends of several partitions, see ``ends``, by two requests."""
+        lows, highs = (
+            self._offsets(consumer, "offsets_for_times", numbers, (logical,), patience)
+            for logical in (self.kafka.OFFSET_BEGINNING, self.kafka.OFFSET_END)
+        )
+        return {number: (lows[number], highs[number]) for number in numbers}
+
+    def committed(self, consumer: Any, numbers: Sequence[int], patience: float) -> dict[int, int]:
+        """Return the offsets that the consumer's group has committed of partitions, below 0 where there is none."""
+        return self._offsets(consumer, "committed", numbers, (), patience)
+
+    def members(self, group: str, patience: float) -> dict[int, str] | None:
+        """Return the member of a group that has each partition, or None while the group divides them.
+
+        Raises:
+            error: They can't be told now.
+        """
+        from confluent_kafka import ConsumerGroupState
+
+        try:
+            asked = self._admin().describe_consumer_groups([group], request_timeout=patience)[group]
+            found = asked.result(patience)
+        except FutureTimeout:
+            raise self._error(f"group {group!r} of {self.where} does not tell its members") from None
+        except self.kafka.KafkaException as problem:
+            raise self._error(
+                f"group {group!r} of {self.where} does not tell its members: {problem.args[0].str()}"
+            ) from None
+        if found.state != ConsumerGroupState.STABLE:
+            return None
+        return {
+            each.partition: member.member_id
+            for member in found.members
+            for each in member.assignment.topic_partitions
+            if each.topic == self.name
+        }
 
     def row(self, message: Any, fields: Sequence[str]) -> list[Any]:
         """Return the values of the message's ``fields``; key and value are text."""
@@ -158,6 +204,15 @@ class Topic:
                 f"{problem.reason}; what crosses the wire is text, so write JSON or base64, not bytes"
             ) from None
 
+    def _offsets(
+        self, consumer: Any, call: str, numbers: Sequence[int], offset: tuple[int, ...], patience: float
+    ) -> dict[int, int]:
+        found = self._asked(consumer, call, [self.at(number, *offset) for number in numbers], patience)
+        for each in found:
+            if each.error is not None:
+                raise self._error(f"partition {each.partition} of {self.where} can't be used: {each.error.str()}")
+        return {each.partition: each.offset for each in found}
+
     def _asked(self, consumer: Any, call: str, what: Any, patience: float) -> Any:
         self._refusal = ""
         for secs in (_HASTE_SECS, patience):  # librdkafka itself would go on asking after a refusal
@@ -165,7 +220,8 @@ class Topic:
                 return getattr(consumer, call)(what, timeout=min(secs, patience))
             except self.kafka.KafkaException as error:
                 problem = error
-            consumer.poll(0)  # it tells only then why it was refused
+            if self._hears:  # a consumer whose errors go elsewhere reads messages, one of which this would take away
+                consumer.poll(0)  # it tells only then why it was refused
             if self._refusal:
                 raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}") from None
         raise self._error(

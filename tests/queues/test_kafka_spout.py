@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from multilang import LocalCluster
 from multilang.component.errors import ConfigError
 from multilang.local import TaskStartError
-from multilang.queues import KafkaSpout
+from multilang.queues import KafkaSpout, kafka_group
 from multilang.queues import kafka as module
 from multilang.testing import run_spout
 from tests.queues.consuming import DyingKafka, orders
@@ -96,6 +96,17 @@ def until(condition, *runs) -> None:
 
 def read(count: int, *runs) -> None:
     until(lambda: sum(len(run.values) for run in runs) >= count, *runs)
+
+
+def acked(*runs) -> None:
+    for run in runs:
+        for tup_id in list(run.pending):
+            run.ack(tup_id)
+
+
+def would_end(*runs) -> bool:
+    """Return whether the embedded cluster would end a topology of these tasks, if they said so several times."""
+    return all(run.spout.exhausted() is not False and not run.spout.under_way for run in runs)
 
 
 def numbers(*runs) -> list[int]:
@@ -249,7 +260,10 @@ def test_the_marks_of_a_producers_transactions_hold_nothing_back(kafka):
     run.ack(run.pending[0])
     until(queue.all_done, run)
     assert numbers(run) == [1]
+    other = run_spout(queue.spout())
+    until(lambda: would_end(run, other), run, other)
     run.close()
+    other.close()
 
 
 def test_two_groups_get_all_messages_each(kafka):
@@ -433,6 +447,7 @@ def test_tasks_that_come_and_go_commit_no_message_that_is_not_done(kafka, seed):
         for each in runs:
             each.next(chance.randrange(4))
         check()
+        assert not would_end(*runs) or queue.all_done()
 
     def finished() -> bool:
         for each in runs:
@@ -445,6 +460,77 @@ def test_tasks_that_come_and_go_commit_no_message_that_is_not_done(kafka, seed):
     assert done == set(range(60))
     for each in runs:
         each.close()
+
+
+# ---- nothing more ----
+
+
+def test_no_more_is_said_only_when_the_group_has_read_all_whoever_has_the_partitions(kafka):
+    queue = Queue(kafka, 2, 20)
+    runs = [run_spout(queue.spout())]
+    read(20, *runs)
+    runs += [run_spout(queue.spout()), run_spout(queue.spout())]
+
+    def ended() -> bool:
+        if len(runs[0].spout._partitions) < 2:  # what was under way of the other one is dropped
+            acked(*runs)
+        return would_end(*runs)
+
+    until(ended, *runs)
+    assert queue.all_done()
+    for run in runs:
+        run.close()
+
+
+def test_what_another_member_has_and_does_not_commit_is_waited_for_then_left_to_it_and_read_when_it_leaves(kafka):
+    queue = Queue(kafka, 3)
+    queue.partitions = 2  # the third one stays empty
+    queue.fill(4)
+    settings = {"bootstrap.servers": queue.address, "group.id": "shop", "enable.auto.commit": False, "log_level": 0}
+    other = Consumer({**settings, "partition.assignment.strategy": "cooperative-sticky", "heartbeat.interval.ms": 100})
+    other.subscribe([queue.topic])
+    wait_for(lambda: other.poll(0.1) is None and other.assignment(), "the other member has all")
+    run = run_spout(queue.spout())
+    run.spout._rest._wait_secs = 0.5
+
+    def is_done() -> bool:
+        if other is not None:
+            other.poll(0)
+        acked(run)
+        return would_end(run)
+
+    until(is_done, run)
+    mine = {emitted.tup_id.partition("/")[0] for emitted in run.emitted}
+    assert len(mine) < 2
+    assert not queue.all_done()
+    ((_, said),) = [each for each in run.logged if "are left to these" in each[1]]
+    assert "are with other members of group 'shop'" in said
+    other.close()
+    other = None
+    read(4, run)
+    until(is_done, run)
+    assert queue.all_done()
+    run.close()
+
+
+def test_no_more_is_not_said_while_the_broker_does_not_answer(kafka, monkeypatch):
+    for name in ("_AGAIN_SECS", "_STALE_SECS", "_REST_SECS"):
+        monkeypatch.setattr(kafka_group, name, 0.0)
+    monkeypatch.setattr(kafka_group, "_PATIENCE_SECS", 0.5)
+    queue = Queue(kafka, 1, 2)
+    spout = queue.spout(session_secs=60.0)
+    spout.servers = f"127.0.0.1:{kafka.wire.port}"
+    run = run_spout(spout)
+    until(lambda: acked(run) or would_end(run), run)
+    kafka.wire.cut.set()
+    try:
+        until(lambda: not would_end(run), run)
+        assert "does not answer" in run.errors[-1]
+    finally:
+        kafka.wire.cut.clear()
+    until(lambda: would_end(run), run)
+    assert numbers(run) == [0, 1]
+    run.close()
 
 
 # ---- what is not there ----
