@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import metadata
 
 TYPE_CHECKING = False
@@ -21,7 +22,8 @@ def check_pyspark(package: str) -> None:
         ImportError: It is not.
     """
     try:
-        version = metadata.version("pyspark")
+        # An executor has it loaded. There, to look for its metadata is to read the directory of Spark's largest jar.
+        version = getattr(sys.modules.get("pyspark"), "__version__", None) or metadata.version("pyspark")
     except metadata.PackageNotFoundError:
         from importlib.util import find_spec
 

@@ -10,6 +10,7 @@ from multilang import __version__
 from multilang.component.garbage import collect_rarely
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.worker import StageWorker
+from spark_bridge.loaded import freeze_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,6 +42,7 @@ class Stage:
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
         """Return the records that the worker of this index sends."""
+        freeze_once()
         worker = StageWorker(self.job, self.level, index, self.known)
         usual = collect_rarely()  # all rows of a block are alive at once
         try:

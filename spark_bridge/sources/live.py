@@ -15,6 +15,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from spark_bridge.installed import unsuitable
+from spark_bridge.loaded import freeze_once
 from spark_bridge.python import what_is_missing
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
@@ -370,6 +371,7 @@ class _Blocked:
         self._block_rows = block_rows
 
     def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        freeze_once()
         return blocks_of(rows, partition, self._text_of, self._block_rows)
 
 

@@ -10,6 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from multilang.protocol.codec import dumps
+from spark_bridge.loaded import freeze_once
 from spark_bridge.sources.blocks import RowText
 from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.exact import checked
@@ -135,6 +136,7 @@ class _RowsWritten:
         self._text_of = text_of
 
     def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
+        freeze_once()
         return iter(_written(self._url, self._name, partition, self._groups(partition, rows)))
 
     def _groups(self, partition: int, rows: Iterable[Any]) -> Iterator[pyarrow.Table]:
@@ -172,6 +174,7 @@ class _BatchesWritten:
         import pyarrow
         from pyspark import TaskContext
 
+        freeze_once()
         context = TaskContext.get()
         assert context is not None
         told = _written(self._url, self._name, context.partitionId(), self._groups(batches))

@@ -59,14 +59,14 @@ def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark_programs() -> Iterator[None]:
+def spark_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
         reason = "no java here, which Spark needs (17 or newer)"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
     with pytest.MonkeyPatch.context() as patch, archived():
-        for name, value in environment().items():
+        for name, value in environment(tmp_path_factory.mktemp("spark-home")).items():
             patch.setenv(name, value)
         yield
 

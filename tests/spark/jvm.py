@@ -1,7 +1,8 @@
-"""Spark's JVMs of tests: they compile quickly, and take their classes from an archive when there is one.
+"""Spark's processes of tests: JVMs compile quickly, and take their classes from an archive when there is one.
 
 A driver starts in half the time that way. The archive is made once for a virtual environment and a Java, by
-``python -m tests.spark.jvm``, beside the first tests with Spark.
+``python -m tests.spark.jvm``, beside the first tests with Spark. Python workers find pyspark in a folder, and not in an
+archive, where it would be compiled anew for each of them.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,9 +42,32 @@ def archive() -> Path:
     return archive_of("spark")
 
 
-def environment() -> dict[str, str]:
-    """Return what makes Spark start its JVMs so; without the archive they read their classes from the jars."""
+def home(folder: Path) -> Path:
+    """Make a SPARK_HOME in a folder: that of the installed pyspark, whose own Python packages are folders and no zip files.
+
+    Python keeps nothing of what it compiles from a zip file: a worker would take half a second of a core's time to start.
+    """
+    (spec,) = find_spec("pyspark").submodule_search_locations  # type: ignore[union-attr,misc]
+    installed = Path(spec)
+    for each in installed.iterdir():
+        if each.name in ("bin", "jars", "sbin"):
+            (folder / each.name).symlink_to(each)
+    for packages in (installed / "python" / "lib").glob("*.zip"):
+        name = packages.name.partition("-")[0].removesuffix(".zip")
+        at = folder / "python" / "lib" / packages.name
+        at.mkdir(parents=True)
+        (at / name).symlink_to(installed.parent / name)
+    return folder
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return what makes Spark start its processes so; without the archive JVMs read their classes from the jars.
+
+    Args:
+        folder: An empty folder, which it needs.
+    """
     return {
+        "SPARK_HOME": str(home(folder)),
         "SPARK_LAUNCHER_OPTS": QUICK,
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
         "SPARK_SUBMIT_OPTS": f"{QUICK} -XX:SharedArchiveFile={archive()} -Xlog:disable",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang import TopologyBuilder
+from multilang import BasicBolt, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from spark_bridge.job import run_topology
@@ -47,6 +49,25 @@ def test_it_counts_as_plain_python_does(spark: SparkSession, partitions: int, sp
     counters = result.counters
     assert counters["sentences"].emitted == counters["split"].executed == counters["split"].acked == len(SENTENCES)
     assert counters["split"].emitted == counters["count"].executed == counters["count"].emitted == COUNTS.total()
+
+
+class Frozen(BasicBolt):
+    """Emits how many objects the garbage collector of its process leaves alone."""
+
+    output_fields = ["objects"]
+
+    def process(self, tup):
+        self.emit([gc.get_freeze_count()])
+
+
+def test_a_worker_looks_for_garbage_in_no_module_behind_each_task(spark: SparkSession) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("sentences", Words)
+    builder.set_bolt("frozen", Frozen).shuffle_grouping("sentences")
+    rdd = spark.sparkContext.parallelize(SENTENCES[:2], 1)
+    with run_topology(builder.build("frozen"), {"sentences": rdd}, spark) as result:
+        objects = [row[0] for row in result.rdd("frozen").collect()]
+    assert min(objects) > len(sys.modules)  # those of modules, at the least
 
 
 def test_each_task_counts_the_words_that_it_counts_on_the_embedded_cluster(spark: SparkSession) -> None:
