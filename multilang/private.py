@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     Written = TypeVar("Written")
 
 FILE, FOLDER = 0o600, 0o700
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def make_folder(path: str | Path) -> None:
@@ -96,6 +97,12 @@ def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = 
         os.unlink(part)
         raise
     return written
+
+
+def is_own_folder(path: str | Path) -> bool:
+    """Return whether it is a folder of this account's that nobody else may enter; a link is none. Raises OSError."""
+    found = os.lstat(path)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
 
 
 def stranger_of(path: str | Path) -> int | None:

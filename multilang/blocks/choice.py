@@ -14,6 +14,7 @@ from multilang.blocks.names import BY_AUTO, BY_BLOCK, EXCHANGE
 from multilang.component.base import Component
 from multilang.component.bolt import Bolt
 from multilang.component.spout import Spout
+from multilang.topology.graph import cyclic, subscribers
 from multilang.topology.shell import program_of
 
 TYPE_CHECKING = False
@@ -48,7 +49,7 @@ class _Choosing:
         self._topology = topology
         self._ways = ways
         self._alone = alone
-        self._subscribers = subscribers(topology)
+        self._subscribers = subscribers(topology.components.values())
 
     def chosen(self) -> dict[str, str | None]:
         """Return the reason for each component, or None."""
@@ -67,11 +68,11 @@ class _Choosing:
     def _behind(self) -> dict[str, str | None]:
         """Return for each component the reason that lies in one of those that get what comes of it, or None."""
         components = self._topology.components
-        cyclic = self._cyclic()
+        back = cyclic(self._subscribers)
         found: dict[str, str | None] = dict.fromkeys(components)
         left = []
         for id, spec in components.items():
-            reason = f"its tuples may come back to {id!r}" if id in cyclic else None
+            reason = f"its tuples may come back to {id!r}" if id in back else None
             if spec.kind == "bolt" and (reason := reason or _against_bolt(spec)) is not None:
                 left.append((id, reason))
         for id, reason in left:  # which grows
@@ -80,18 +81,6 @@ class _Choosing:
                     found[input_.component] = reason
                     left.append((input_.component, reason))
         return found
-
-    def _cyclic(self) -> set[str]:
-        """Return the components whose tuples may come back to them."""
-        sources = {id: {each.component for each in spec.inputs} for id, spec in self._topology.components.items()}
-        ready = [id for id, before in sources.items() if not before]
-        for id in ready:  # which grows
-            del sources[id]
-            for subscriber in self._subscribers[id]:
-                sources[subscriber].discard(id)
-                if not sources[subscriber]:
-                    ready.append(subscriber)
-        return {id for id in sources if id in behind(self._subscribers, id)}  # the others are behind a cycle
 
     def _own_reason(self, spec: ComponentSpec, behind: str | None) -> str | None:
         """Return the reason that lies in a component, or in what gets its tuples."""
@@ -110,32 +99,6 @@ class _Choosing:
         if self._alone[source, input_.stream, spec.id] is not None:
             return f"what {spec.id!r} gets from {source!r} travels tuple by tuple"
         return None if self._ways[source] == BY_AUTO else f"{EXCHANGE!r} of {source!r} is {self._ways[source]!r}"
-
-
-def subscribers(topology: Topology) -> dict[str, list[str]]:
-    """Return the components that subscribe to each, each once."""
-    found: dict[str, dict[str, None]] = {id: {} for id in topology.components}
-    for id, spec in topology.components.items():
-        for input_ in spec.inputs:
-            found[input_.component][id] = None
-    return {id: list(each) for id, each in found.items()}
-
-
-def behind(subscribers: Mapping[str, list[str]], start: str) -> set[str]:
-    """Return the components that get what comes of a component's tuples; itself, if they may come back to it.
-
-    Args:
-        subscribers: Those of each component.
-        start: The component.
-    """
-    found: set[str] = set()
-    left = list(subscribers[start])
-    while left:
-        id = left.pop()
-        if id not in found:
-            found.add(id)
-            left.extend(subscribers[id])
-    return found
 
 
 def _against_spout(spec: ComponentSpec) -> str | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from multilang.blocks.block import MAX_BYTES
-from multilang.blocks.choice import behind, by_root, subscribers
+from multilang.blocks.choice import by_root
 from multilang.blocks.names import BY_AUTO, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
 from multilang.component.base import Component
 from multilang.topology.errors import TopologyError
+from multilang.topology.graph import behind, subscribers
 from multilang.topology.shell import program_of
 
 TYPE_CHECKING = False
@@ -95,9 +96,10 @@ def planned(topology: Topology, captured: Collection[tuple[str, str]] = ()) -> P
 def _alone(topology: Topology, captured: Collection[tuple[str, str]]) -> list[tuple[str, Input, str | None]]:
     """Return each subscription with its subscriber and the reason that its tuples travel one by one, or None."""
     against = {id: _against_component(topology, spec) for id, spec in topology.components.items()}
+    after = subscribers(topology.components.values())
     for id, spout in topology.spouts.items():
         if getattr(spout.component, "fails_alone", False):
-            for each in (id, *behind(subscribers(topology), id)):
+            for each in (id, *behind(after, id)):
                 against[each] = against[each] or f"what comes of {id!r} fails alone, since nobody emits it again"
     return [
         (

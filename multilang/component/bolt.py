@@ -31,7 +31,7 @@ class Bolt(Component):
     """True if a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
 
     on_exception: ClassVar[str] = END
-    """What an exception from ``process`` does: ``"end"`` reports it and ends the process, so that Storm starts it again;
+    """The effect of an exception from ``process``: ``"end"`` reports it and ends the process, so that Storm starts it again;
     ``"fail"`` reports it and fails the tuple, and the process goes on; ``"fail and end"`` fails the tuple first."""
 
     acks_by_itself: ClassVar[bool] = False

@@ -266,6 +266,20 @@ class Talk:
         """Send a tuple whose first value tells the bolt what to do."""
         return self.tuple([list(steps), *more.pop("rest", ())], **more)
 
+    def work(self, *steps: Sequence[Any]) -> str | None:
+        """Shake hands with the program, and let it do these steps: a spout at its first next, a bolt for its first tuple.
+
+        Returns:
+            The tuple's id; None for a spout. Nothing is waited for.
+        """
+        if self.kind == "spout":
+            self.handshake(storm_text([steps]))
+            self.command("activate")
+            self.begin("next")
+            return None
+        self.handshake()
+        return self.steps(*steps)
+
     def heartbeat(self, id: str | None = None, comp: str | None = None, pieces: Pieces | None = None) -> str:
         """Send a heartbeat as Storm 2 does."""
         id = self.new_id() if id is None else id

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import socket
-import stat
 
 from multilang.drpc.errors import DRPCConnectionError
+from multilang.private import is_own_folder
 
 UNIX = "unix:"
 _LONGEST_PATH = 103  # bytes; macOS takes no more, Linux 107
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def folder_of(host: str) -> str | None:
@@ -123,8 +122,7 @@ def _own_folder(folder: str) -> None:
 
 
 def _check_folder(folder: str) -> None:
-    found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & _OTHERS:
+    if not is_own_folder(folder):
         raise DRPCConnectionError(
             f"{folder} is no folder of this user's alone, so others could answer for the server: chmod 700 it, or name another"
         )

@@ -19,8 +19,8 @@ from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle
 from multilang.runtime.clock import Timers
 from multilang.runtime.links import Links
-from multilang.runtime.plan import cyclic_components
 from multilang.runtime.task import Later
+from multilang.topology.graph import cyclic, subscribers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -51,9 +51,9 @@ class InProcessTopology(ActorTopology):
         self._timers = Timers(clock)
         self._run = _depth_first(self.out, self._bolt_died)
         self._cycle = _Cycle(self._run_one)
-        cyclic = cyclic_components(plan.topology.components.values())
+        back = cyclic(subscribers(plan.topology.components.values()))
         for actor in self.bolts.values():
-            if actor.plan.component in cyclic:
+            if actor.plan.component in back:
                 self.receivers[actor.plan.id] = _CycleEntry(self._cycle, actor)
 
     def _open(self) -> None:

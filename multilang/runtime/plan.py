@@ -22,7 +22,7 @@ from multilang.topology.groupings.base import always
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Any
 
     from multilang.protocol import Emit
@@ -248,35 +248,3 @@ class Plan:
             origin = Origin(spec.id, name, task, stream.fields, is_question=is_question)
             routes[name] = Route(origin, stream.fields, choosers, frozenset(direct) if has_direct else None)
         return routes
-
-
-def cyclic_components(specs: Iterable[ComponentSpec]) -> set[str]:
-    """Return the components that can get tuples which came of their own tuples."""
-    sources = {spec.id: {input_.component for input_ in spec.inputs} for spec in specs}
-    cyclic = set()
-    for start, direct in sources.items():
-        seen: set[str] = set()
-        left = list(direct)
-        while left:
-            component = left.pop()
-            if component not in seen:
-                seen.add(component)
-                left.extend(sources.get(component, ()))
-        if start in seen:
-            cyclic.add(start)
-    return cyclic
-
-
-def reaches(specs: Mapping[str, ComponentSpec], start: str, end: str) -> bool:
-    """Return whether tuples of ``start``, or what comes of them, can reach ``end``."""
-    seen: set[str] = set()
-    left = [end]
-    while left:
-        for input_ in specs[left.pop()].inputs:
-            source = input_.component
-            if source == start:
-                return True
-            if source not in seen:
-                seen.add(source)
-                left.append(source)
-    return False

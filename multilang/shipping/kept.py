@@ -54,7 +54,7 @@ class Kept:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the process that began it may still be at it."""
+        """True if the process that began it may still be at it."""
         if time.time() > self.until:
             return False
         if self.host != socket.gethostname() or (self.processes and self.processes != _processes()):

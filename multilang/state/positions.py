@@ -76,7 +76,7 @@ class PositionStore(ABC):
 
     @property
     def token(self) -> str:
-        """What tells this task's claim from every other; empty if it has claimed nothing."""
+        """A text that tells this task's claim from every other; empty if it has claimed nothing."""
         return "" if self._owned is None else self._owned.token
 
     def owner_token(self) -> str:

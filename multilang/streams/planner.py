@@ -277,7 +277,7 @@ def _leave_out_values(unit: _Unit) -> None:
     for step in unit.steps.values():
         if type(step.operation) is KeyBy and len(step.next) == 1:
             (sink,) = step.next
-            if isinstance(sink, Sink) and not sinks.looks_at_values(sink):
+            if isinstance(sink, Sink) and not sink.looks_at_values:
                 step.operation = KeysOf(step.operation.function)
                 sink.takes_keys = True
 

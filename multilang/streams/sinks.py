@@ -28,10 +28,12 @@ class Sink:
         stream: The stream's name.
         fields: The stream's fields.
         combines: Whether it gains by many elements at once.
+        looks_at_values: Whether it needs the values of pairs, and not their keys alone.
         takes_keys: Whether its elements are keys alone, and not pairs; a sink that looks at no values may be told so.
     """
 
     combines = False
+    looks_at_values = True
     takes_keys = False
 
     def __init__(self, stage: str, stream: str, fields: Sequence[str]) -> None:
@@ -67,6 +69,8 @@ class Pairs(Sink):
 
 class Keys(Sink):
     """A stream of pairs whose values nobody looks at."""
+
+    looks_at_values = False
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         if self.takes_keys:
@@ -148,8 +152,3 @@ class Partials(Sink):
             wire = encode(key)
             parts.setdefault(part_of(wire, tasks) if tasks > 1 else 0, []).append([wire, accumulator])
         return [[part, partials] for part, partials in parts.items()]
-
-
-def looks_at_values(sink: Sink) -> bool:
-    """Return whether a sink of pairs does anything with their values."""
-    return sink.looks_at_values if isinstance(sink, Partials) else not isinstance(sink, Keys)

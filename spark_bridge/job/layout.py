@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.runtime.plan import cyclic_components
+from multilang.topology.graph import cyclic, subscribers
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
@@ -121,10 +121,10 @@ class Layout:
 
 def in_order(topology: Topology) -> list[ComponentSpec]:
     """Return the bolts, each after all that it subscribes to. Raises NotOnSparkError for a cycle."""
-    cyclic = cyclic_components(topology.components.values())
-    if cyclic:
+    back = cyclic(subscribers(topology.components.values()))
+    if back:
         raise NotOnSparkError(
-            f"topology {topology.name!r} has a cycle through {', '.join(map(repr, sorted(cyclic)))}, which has no order "
+            f"topology {topology.name!r} has a cycle through {', '.join(map(repr, sorted(back)))}, which has no order "
             "of stages on Spark: run it on the embedded cluster or on Storm"
         )
     done = set(topology.spouts)

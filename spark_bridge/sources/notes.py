@@ -48,7 +48,7 @@ class MarkNotes:
 
     @property
     def token(self) -> str:
-        """What tells the store from every other."""
+        """A text that tells the store from every other."""
         path = getattr(self._store, "path", None)
         return f"{type(self._store).__name__} {os.path.realpath(os.path.expanduser(path)) if path else ''}"
 

@@ -477,8 +477,7 @@ def _usual_path() -> str:
         private.make_folder(folder)
     except OSError as error:
         raise SourceError(f"{folder} can't be made: {error}; {fix}") from None
-    status = os.lstat(folder)
-    if status.st_uid != os.getuid() or status.st_mode & 0o077 or os.path.islink(folder):
+    if not private.is_own_folder(folder):
         raise SourceError(f"{folder} is not this user's alone; {fix}")
     return path
 

@@ -138,7 +138,7 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
 
 
 class BatchRows:
-    """What a query's checkpoint says of the rows of its batches."""
+    """The rows of a query's batches, as its checkpoint tells them apart."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         self._place = _Place(spark, checkpoint)

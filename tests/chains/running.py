@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang import BasicBolt, Bolt, Context, FailedException, TopologyBuilder, Tuple
-from tests.exchange.running import NUMBERS, Note, Numbers, Three
+from tests.exchange.running import NUMBERS, GivesUp, Note, Numbers, Three, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,11 +84,7 @@ class InMain(Note):
 
 
 def threaded() -> Any:
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Numbers)
-    builder.set_bolt("threaded", Threaded).shuffle_grouping("numbers")
-    builder.set_bolt("note", InMain).shuffle_grouping("threaded")
-    return builder.build("threaded", conf={"topology.max.spout.pending": 200})
+    return line("threaded", 200, Numbers, ("threaded", Threaded), ("note", InMain))
 
 
 class Says(BasicBolt):
@@ -159,17 +155,8 @@ class Dies(Bolt):
         self.ack(tup)
 
 
-class GivesUp(Numbers):
-    max_replays = 2
-
-
 def dies() -> Any:
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", GivesUp)
-    builder.set_bolt("first", Says).shuffle_grouping("numbers")
-    builder.set_bolt("dies", Dies).shuffle_grouping("first")
-    builder.set_bolt("note", Note).shuffle_grouping("dies")
-    return builder.build("dies", conf={"topology.max.spout.pending": 100})
+    return line("dies", 100, GivesUp, ("first", Says), ("dies", Dies), ("note", Note))
 
 
 class Asks(Late):

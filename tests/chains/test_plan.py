@@ -1,4 +1,4 @@
-"""Which bolts share a process, and why others do not."""
+"""The choice of the bolts that share a process, with the reasons of the others."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_a_class_does_what_it_did_before(library: str, name: str, parts: Path) -
 
 
 def of_bolt(bolt: Any) -> dict[str, Any]:
-    """What a bolt does in a scripted conversation."""
+    """The answers of a bolt in a scripted conversation."""
     run = run_bolt(
         bolt, [], {"step": 3, "topology.name": "talks"}, fields=["word", "n"], expect=(IndexError, KeyError, ValueError)
     )
@@ -155,7 +155,7 @@ def of_bolt(bolt: Any) -> dict[str, Any]:
 
 
 def of_spout(spout: Any) -> dict[str, Any]:
-    """What a spout does in a scripted conversation."""
+    """The answers of a spout in a scripted conversation."""
     run = run_spout(spout, 0, {"topology.name": "talks"})
     raised: list[Any] = []
     run.activate()

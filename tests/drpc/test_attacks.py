@@ -236,8 +236,9 @@ with DRPCServer(port=0, invocations_port=0) as server:
 """
 
 
-def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again():
-    """It was said by 23,512 tracebacks."""
+@contextlib.contextmanager
+def exhausted():
+    """A server in a process with few descriptors, with its two ports, which ends well and says little by the end."""
     with subprocess.Popen(
         [sys.executable, "-c", EXHAUSTED],
         cwd=ROOT,
@@ -245,7 +246,16 @@ def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as child:
-        port, topologies = map(int, child.stdout.readline().split())
+        yield child, *map(int, child.stdout.readline().split())
+        child.stdin.close()
+        said = child.stderr.read().decode()
+        assert child.wait(LIMIT) == 0
+    assert said.count("\n") <= 10
+
+
+def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again():
+    """It was said by 23,512 tracebacks."""
+    with exhausted() as (child, port, topologies):
         call = thrift.encode(thrift.CALL, "execute", 1, thrift.request("f", "a"))
         wires = []
         for _ in range(40):
@@ -257,32 +267,17 @@ def test_the_end_of_descriptors_is_said_once_and_over_when_there_are_some_again(
             wire.close()
         with DRPCInvocationsClient(port=topologies, timeout=LIMIT) as topology:
             assert asked(lambda: topology.fetch("f")) is None
-        child.stdin.close()
-        said = child.stderr.read().decode()
-        assert child.wait(LIMIT) == 0
     assert "can't accept connections for now: [Errno 24] Too many open files" in first
-    assert said.count("\n") <= 10
 
 
 def test_who_holds_all_descriptors_and_says_nothing_keeps_nobody_out():
     """A process may have fewer descriptors than connections, so that the bound on those was never reached."""
-    with subprocess.Popen(
-        [sys.executable, "-c", EXHAUSTED],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as child:
-        port, topologies = map(int, child.stdout.readline().split())
+    with exhausted() as (_, port, topologies):
         wires = [connect(each) for _ in range(100) for each in (port, topologies)]
         with DRPCInvocationsClient(port=topologies, timeout=LIMIT) as topology:
             assert asked(lambda: topology.fetch("f")) is None
-        child.stdin.close()
-        said = child.stderr.read().decode()
-        assert child.wait(LIMIT) == 0
-        for wire in wires:
-            wire.close()
-    assert said.count("\n") <= 10
+    for wire in wires:
+        wire.close()
 
 
 HEAD = b"Content-Length: 1\r\n"

@@ -41,6 +41,17 @@ class Numbers(ReliableSpout):
         self.file.close()
 
 
+def line(name: str, pending: int, spout: Any, *bolts: tuple[str, Any], **tasks: int) -> Any:
+    """Return a topology of the spout "numbers" and bolts behind one another, each with its id and one task or more."""
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", spout, tasks.get("numbers", 1))
+    before = "numbers"
+    for id, bolt in bolts:
+        builder.set_bolt(id, bolt, tasks.get(id, 1)).shuffle_grouping(before)
+        before = id
+    return builder.build(name, conf={"topology.max.spout.pending": pending})
+
+
 class Three(BasicBolt):
     output_fields = ("n", "key")
 
@@ -126,12 +137,7 @@ class GivesUp(Numbers):
 
 def poisoned() -> Any:
     """The poison is found two hops behind the spout."""
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", GivesUp)
-    builder.set_bolt("three", Adds).shuffle_grouping("numbers")
-    builder.set_bolt("poisoned", Poisoned).shuffle_grouping("three")
-    builder.set_bolt("note", Note).shuffle_grouping("poisoned")
-    return builder.build("poisoned", conf={"topology.max.spout.pending": 1000})
+    return line("poisoned", 1000, GivesUp, ("three", Adds), ("poisoned", Poisoned), ("note", Note))
 
 
 class Adds(BasicBolt):
@@ -144,11 +150,7 @@ class Adds(BasicBolt):
 
 
 def many() -> Any:
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Numbers)
-    builder.set_bolt("adds", Adds, 2).shuffle_grouping("numbers")
-    builder.set_bolt("note", Note).shuffle_grouping("adds")
-    return builder.build("many", conf={"topology.max.spout.pending": 300})
+    return line("many", 300, Numbers, ("adds", Adds), ("note", Note), adds=2)
 
 
 class Goes(BasicBolt):
@@ -249,19 +251,11 @@ class FailsSome(BasicBolt):
 
 
 def dropped() -> Any:
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Drops)
-    builder.set_bolt("fails", FailsSome(always=True)).shuffle_grouping("numbers")
-    builder.set_bolt("note", Note).shuffle_grouping("fails")
-    return builder.build("dropped", conf={"topology.max.spout.pending": 500})
+    return line("dropped", 500, Drops, ("fails", FailsSome(always=True)), ("note", Note))
 
 
 def failing() -> Any:
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Numbers)
-    builder.set_bolt("fails", FailsSome(always=False)).shuffle_grouping("numbers")
-    builder.set_bolt("note", Note).shuffle_grouping("fails")
-    return builder.build("failing", conf={"topology.max.spout.pending": 500})
+    return line("failing", 500, Numbers, ("fails", FailsSome(always=False)), ("note", Note))
 
 
 class Slow(BasicBolt):
@@ -280,13 +274,7 @@ class Hundred(Numbers):
 
 def slow() -> Any:
     """Each stage takes a second for all of them."""
-    builder = TopologyBuilder()
-    builder.set_spout("numbers", Hundred)
-    builder.set_bolt("first", Slow).shuffle_grouping("numbers")
-    builder.set_bolt("second", Slow).shuffle_grouping("first")
-    builder.set_bolt("third", Slow).shuffle_grouping("second")
-    builder.set_bolt("note", Note).shuffle_grouping("third")
-    return builder.build("slow", conf={"topology.max.spout.pending": 60})
+    return line("slow", 60, Hundred, ("first", Slow), ("second", Slow), ("third", Slow), ("note", Note))
 
 
 def going() -> Any:

@@ -1,4 +1,4 @@
-"""What the library puts into blocks together, unless somebody says it: what comes of many tuples where this is known to be safe."""
+"""The library puts into one block what comes of many tuples where this is known to be safe, unless somebody says otherwise."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_one_answer_with_blocks_of_one_tuple() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(36_000 if SOAK else 180)
 def test_one_answer_with_blocks_of_what_comes_of_one_tuple() -> None:
-    """What fails takes nothing with it that would not fail alone: all is the same, one by one."""
+    """A tuple that fails takes nothing with it that would not fail alone: all is the same, one by one."""
     found = sample(SHAPES, 0, lambda shape: not shape["forget"] and any(p.get("fails") for p in shape["components"]))
     for number, shape in enumerate(found):
         together = run(shape, "process", number, {"multilang.exchange": "root"})
@@ -76,7 +76,7 @@ def test_one_answer_where_nothing_fails() -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(36_000 if SOAK else 180)
 def test_one_answer_apart_from_repeats_where_something_fails() -> None:
-    """What fails is replayed with its companions: the same tuples come to the same places, some of them more often."""
+    """A tuple that fails is replayed with its companions: the same tuples come to the same places, some of them more often."""
     found = sample(
         SHAPES,
         0,

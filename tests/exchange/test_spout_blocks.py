@@ -232,7 +232,7 @@ def test_a_spout_that_waits_in_next_tuple_is_asked_once_at_a_time() -> None:
 
 
 def apart(emit: Emit) -> tuple[bool, list[int]]:
-    """Whether a block is marked as apart, and its numbers."""
+    """True for a block that is marked as apart, and its numbers."""
     return emit.values[1].startswith(" "), [values[0] for _, values in tuples_of(emit)]
 
 
@@ -321,7 +321,7 @@ def test_where_the_library_chose_tuples_without_an_id_go_alone() -> None:
 
 
 def test_where_the_library_chose_many_travel_apart_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where each hundredth tuple fails, each block would."""
+    """Each hundredth tuple fails, so that each block would."""
     monkeypatch.setattr(blocks, "PENALTY", 20)
     driven = Driven(spout=Telling, how="auto")
     driven.spout.burst = 10

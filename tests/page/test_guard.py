@@ -1,4 +1,4 @@
-"""Who comes without the token sees nothing, and other sites can't use who has it."""
+"""A visitor who comes without the token sees nothing, and other sites can't use who has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a deployment decides, against a Nimbus of the tests' own: wherever it is broken off, the next one puts things in order."""
+"""The decisions of a deployment, against a Nimbus of the tests' own: wherever it is broken off, the next one puts things in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody typed into Redis by hand is refused by one sentence, or changes no count; nothing hangs."""
+"""Something that somebody typed into Redis by hand is refused by one sentence, or changes no count; nothing hangs."""
 
 from __future__ import annotations
 

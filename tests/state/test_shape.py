@@ -188,7 +188,7 @@ LETTERS = Counter("abcde"[n % 5] for n in range(ROWS))
 
 
 def correct(conf, before, after):
-    """Whether all rows are counted once, each letter in one task. Only what both shapes count is looked at."""
+    """Return whether all rows are counted once, each letter in one task. Only what both shapes count is looked at."""
     found = counted(conf)
     if before["letters"] != after["letters"]:
         return False

@@ -269,7 +269,7 @@ def test_windows_behind_it_have_each_result() -> None:
 
 @pytest.mark.parametrize("seed", range(200 if SOAK else 4))
 def test_with_exact_alignment_each_result_counts_once_whatever_dies(tmp_path, seed) -> None:
-    """What is under way is done before a checkpoint passes; otherwise a count would lack it or have it twice."""
+    """All that is under way is done before a checkpoint passes; otherwise a count would lack it or have it twice."""
     conf = {
         "multilang.state.alignment": "exact",
         "topology.state.provider": "sqlite",

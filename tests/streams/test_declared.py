@@ -1,4 +1,4 @@
-"""What can't work is refused when it is declared or built; what is declared keeps its names."""
+"""A stream that can't work is refused when it is declared or built; one that is declared keeps its names."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_everything_that_ci_installs_has_a_version_and_hashes() -> None:
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is in Python 3.11")
 def test_every_package_of_an_extra_is_in_the_lock_file() -> None:
-    """If this fails, a package came into pyproject.toml: run scripts/lock."""
+    """A failure means that a package came into pyproject.toml: run scripts/lock."""
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

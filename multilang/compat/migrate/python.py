@@ -1,4 +1,4 @@
-"""What stops a file in Python."""
+"""The findings in a file of Python."""
 
 from __future__ import annotations
 

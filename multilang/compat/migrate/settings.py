@@ -1,4 +1,4 @@
-"""What stops a config.json of streamparse's."""
+"""The findings in a config.json of streamparse's."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Emits(Work):
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """True if there is one."""
         return bool(self.calls)
 
     def own(self, call: ast.Call, name: str) -> None:

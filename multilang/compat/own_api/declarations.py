@@ -14,7 +14,7 @@ _HARMLESS = ("par",)  # which spec() reads in the class, whichever library it is
 
 
 class Declarations:
-    """What a class, with those of the project that it comes from, declares.
+    """The declarations of a class, with those of the project's classes that it comes from.
 
     Attributes:
         flags: pystorm's flags.
@@ -46,7 +46,7 @@ class Declarations:
 
     @property
     def adds_anchors(self) -> bool:
-        """Whether each emit needs its anchor written, since the class acks by itself and anchors automatically."""
+        """True if each emit needs its anchor written, since the class acks by itself and anchors automatically."""
         return self.found.kind.is_pystorms and self.base == "Bolt" and self.flags["auto_anchor"]
 
     def write(self) -> None:

@@ -1,4 +1,4 @@
-"""What is known of the other libraries' component classes, and what they are written over to."""
+"""The component classes of the other libraries, and those of this one that they are written over to."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Kind:
 
     @property
     def is_spout(self) -> bool:
-        """Whether it is a spout."""
+        """True for a spout."""
         return self.name.endswith("Spout")
 
     @property
     def is_pystorms(self) -> bool:
-        """Whether it has pystorm's semantics: automatic anchors, acks and fails, and namedtuples of values."""
+        """True if it has pystorm's semantics: automatic anchors, acks and fails, and namedtuples of values."""
         return self.library in _PYSTORM
 
     @property
     def kept(self) -> str:
-        """Why no subclass of it can be written over; empty if some can."""
+        """The reason that no subclass of it can be written over; empty if some can."""
         return _KEPT.get(self.name, "") if self.is_pystorms else ""
 
     @property

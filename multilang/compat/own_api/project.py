@@ -46,7 +46,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Plan:
-    """What writing a project over means.
+    """The changes by which a project is written over.
 
     Attributes:
         written: The classes that are written over, each with its file, its line and the class that it becomes a subclass of.

@@ -1,4 +1,4 @@
-"""What every part of the work on a component class needs."""
+"""The base of each part of the work on a component class."""
 
 from __future__ import annotations
 

@@ -116,13 +116,7 @@ def _(t: Talk) -> None:
     source=DESTROY,
 )
 def _(t: Talk) -> None:
-    if t.kind == "spout":
-        t.handshake('[[["log","at work"],["sleep",3600]]]')
-        t.command("activate")
-        t.begin("next")
-    else:
-        t.handshake()
-        t.steps(["log", "at work"], ["sleep", 3600])
+    t.work(["log", "at work"], ["sleep", 3600])
     t.flush()
     t.monitor.leaving = True
     t.child.terminate()
@@ -199,14 +193,7 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     t.holds_ids = True
-    asks = ["emit", ["x"], {"ids": True}]
-    if t.kind == "spout":
-        t.handshake(storm_text([[asks]]))
-        t.command("activate")
-        t.begin("next")
-    else:
-        t.handshake()
-        t.steps(asks)
+    t.work(["emit", ["x"], {"ids": True}])
     t.wait(lambda: t.owed or None, "the emit")
     t.monitor.leaving = True
     t.child.close_input()
@@ -222,13 +209,7 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     processes_seen(t)
-    if t.kind == "spout":
-        t.handshake('[[["throw","the exception"]]]')
-        t.command("activate")
-        t.begin("next")
-    else:
-        t.handshake()
-        t.steps(["throw", "the exception"])
+    t.work(["throw", "the exception"])
     leaves(t)
 
 

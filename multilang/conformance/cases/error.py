@@ -64,16 +64,13 @@ section.watch(
     source="the habit of storm.py's BasicBolt and Spout; the protocol's page says nothing of exceptions",
 )
 def _(t: Talk) -> None:
-    if t.kind == "spout":
-        t.handshake('[[["throw","the exception"]]]')
-        t.command("activate")
-        t.begin("next")
-        done = lambda: t.syncs > 1 or None  # noqa: E731
-    else:
-        t.handshake()
-        id = t.steps(["throw", "the exception"])
-        done = lambda: t.monitor.finished.get(id) == "fail" or None  # noqa: E731
+    id = t.work(["throw", "the exception"])
+    if id is not None:
         t.heartbeat()
+
+    def done() -> bool | None:
+        return (t.syncs > 1 if id is None else t.monitor.finished.get(id) == "fail") or None
+
     t.monitor.leaving = True
     try:
         t.wait(done, "a failed tuple, or the end of the process")
@@ -94,13 +91,7 @@ def _(t: Talk) -> None:
         said = b"".join(t.outputs) + t.child.error_text
         return b"the reason 4711" in said or None
 
-    if t.kind == "spout":
-        t.handshake('[[["throw","the reason 4711"]]]')
-        t.command("activate")
-        t.begin("next")
-    else:
-        t.handshake()
-        t.steps(["throw", "the reason 4711"])
+    t.work(["throw", "the reason 4711"])
     t.monitor.leaving = True
     try:
         t.wait(told, "the exception's text")

@@ -208,13 +208,7 @@ def _(t: Talk) -> None:
 def _(t: Talk) -> None:
     count, size = 100, 10_000
     steps = [["emit", [f"{n:04}" + "z" * size]] for n in range(count)]
-    if t.kind == "spout":
-        t.handshake(f"[{storm_text(steps)}]")
-        t.command("activate")
-        t.begin("next")
-    else:
-        t.handshake()
-        id = t.steps(*steps)
+    id = t.work(*steps)
     start = len(t.received)
     t.child.reading = False
     t.flush()  # the program has all of its input, and nobody reads its output
@@ -222,7 +216,7 @@ def _(t: Talk) -> None:
     while t.child.output_waiting() < 32768 and monotonic() < until:
         t.child.pump(monotonic() + 0.005)
     t.child.reading = True
-    if t.kind == "spout":
+    if id is None:
         t.wait(lambda: t.syncs > 1 or None, "the sync that ends the next")
     else:
         t.finished(id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.runtime.plan import cyclic_components, reaches
+from multilang.topology.graph import behind, subscribers
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,13 +25,13 @@ def connect_queues(
     These are the tasks that write to it, except those that its own tuples may come back to, since each would wait for
     the other; and every spout upstream, which gets no next.
     """
-    specs = plan.topology.components
-    cyclic = cyclic_components(specs.values())
+    after = subscribers(plan.topology.components.values())
+    get = {id: behind(after, id) for id in after}
     tasks: list[ProcessTask] = [*bolts, *spouts]
     for bolt in bolts:
         sources = {input_.component for input_ in bolt.plan.spec.inputs}
         for task in tasks:
             component = task.plan.component
-            if component in sources and not (component in cyclic and reaches(specs, bolt.plan.component, component)):
+            if component in sources and not (component in get[component] and component in get[bolt.plan.component]):
                 bolt.upstream.append(task)
-        bolt.spouts_upstream = [spout for spout in spouts if reaches(specs, spout.plan.component, bolt.plan.component)]
+        bolt.spouts_upstream = [spout for spout in spouts if bolt.plan.component in get[spout.plan.component]]

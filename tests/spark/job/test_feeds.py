@@ -1,4 +1,4 @@
-"""What a job keeps of the tuples of a spout that runs in the driver; no Spark is needed for it."""
+"""The tuples that a job keeps of a spout that runs in the driver; no Spark is needed for it."""
 
 from __future__ import annotations
 

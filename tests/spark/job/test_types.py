@@ -51,7 +51,7 @@ def code(cell: str) -> str:
 
 
 def known(spark: SparkSession, sql: str) -> bool:
-    """Whether this Spark has the type: an older one has not all."""
+    """True if this Spark has the type: an older one has not all."""
     return not sql.startswith("TIME'") or spark.version >= "4.1"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from copy import copy
 from random import Random
 
 import pytest
@@ -47,9 +48,10 @@ class InRedis:
 
         self.port = request.getfixturevalue("redis").port
         self.client, self.name, self.copied = Redis(port=self.port), str(tmp_path), None
+        self.host = "127.0.0.1"
 
     def backing(self):
-        return RedisBacking(self.name, "127.0.0.1", self.port)
+        return RedisBacking(self.name, self.host, self.port)
 
     def copy(self):
         self.copied = self.client.dump(self.name)
@@ -59,6 +61,9 @@ class InRedis:
             self.client.delete(self.name)
         else:
             self.client.restore(self.name, 0, self.copied, replace=True)
+
+    def rename(self, by_link):
+        self.host = "localhost"
 
 
 class InFolder:
@@ -77,6 +82,14 @@ class InFolder:
     def put_back(self):
         shutil.rmtree(self.folder)
         self.copied.rename(self.folder)
+
+    def rename(self, by_link):
+        other = self.folder.with_name("other")
+        if by_link:
+            other.symlink_to(self.folder)
+        else:
+            self.folder.rename(other)
+        self.folder = other
 
 
 def run(place, rows, conf, is_attribute, tasks):
@@ -135,45 +148,39 @@ def test_an_older_copy_is_refused_and_the_newest_goes_on(store, where, is_attrib
         run(place, more, conf, is_attribute, tasks)
 
 
-@pytest.mark.parametrize("where", [InRedis, InFolder])
-def test_an_older_copy_is_refused_also_under_another_name_of_its_place(where, tmp_path, request, monkeypatch):
+ROWS = [[word] for word in WORDS * 2]
+
+
+@pytest.fixture(params=[InRedis, InFolder])
+def counted_once(request, tmp_path):
+    """The place of a map in which ROWS are counted, with a copy from between, and the conf of its topology."""
     conf = {STORE: "sqlite", PATH: str(tmp_path / "transactions.sqlite")}
-    place = where(tmp_path, request)
-    rows = [[word] for word in WORDS * 2]
+    place = request.param(tmp_path, request)
     place.copied_at = 2
-    assert run(place, rows, conf, True, 1) == counted(rows)
+    assert run(place, ROWS, conf, True, 1) == counted(ROWS)
     place.copied_at = None
-    if where is InRedis:
-        monkeypatch.setattr(place, "backing", lambda: RedisBacking(place.name, "localhost", place.port))
-    else:
-        (tmp_path / "link").symlink_to(place.folder)
-        monkeypatch.setattr(place, "backing", lambda: SqliteBacking(tmp_path / "link" / "map.sqlite", "words"))
-    more = [*rows, *rows]
+    return place, conf
+
+
+def test_an_older_copy_is_refused_also_under_another_name_of_its_place(counted_once):
+    place, conf = counted_once
+    before = copy(place)
+    place.rename(by_link=True)
+    more = ROWS * 2
     assert run(place, more, conf, True, 1) == counted(more)  # the newest goes on
-    place.put_back()
-    monkeypatch.undo()
+    before.put_back()
     with pytest.raises(LocalClusterError, match=r"is an older copy: "):
-        run(place, [*more, *rows], conf, True, 1)
+        run(before, ROWS * 3, conf, True, 1)
 
 
-@pytest.mark.parametrize("where", [InRedis, InFolder])
-def test_an_older_copy_at_another_place_is_refused(where, tmp_path, request, monkeypatch):
-    conf = {STORE: "sqlite", PATH: str(tmp_path / "transactions.sqlite")}
-    place = where(tmp_path, request)
-    rows = [[word] for word in WORDS * 2]
-    place.copied_at = 2
-    assert run(place, rows, conf, True, 1) == counted(rows)
-    place.copied_at = None
+def test_an_older_copy_at_another_place_is_refused(counted_once):
+    place, conf = counted_once
     place.put_back()
-    if where is InRedis:
-        monkeypatch.setattr(place, "backing", lambda: RedisBacking(place.name, "localhost", place.port))
-    else:
-        place.folder.rename(tmp_path / "moved")
-        monkeypatch.setattr(place, "backing", lambda: SqliteBacking(tmp_path / "moved" / "map.sqlite", "words"))
+    place.rename(by_link=False)
     with pytest.raises(
         LocalClusterError, match=r", which was .*, is an older copy: .* by transaction 2 .* up to transaction 4"
     ):
-        run(place, [*rows, *rows], conf, True, 1)
+        run(place, ROWS * 2, conf, True, 1)
 
 
 class Both(Count):
