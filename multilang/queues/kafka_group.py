@@ -1,4 +1,4 @@
-"""What a consumer group has not read yet of the partitions that a task of it does not have.
+"""The messages that a consumer group has not read yet, in the partitions that a task of it does not have.
 
 A task that has read all of its own partitions may still get others: one that is just going over from task to task belongs
 to nobody for a moment, and one whose owner was killed until the group has noticed. So a task asks Kafka whether the

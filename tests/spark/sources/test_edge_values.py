@@ -57,7 +57,7 @@ def moments() -> list[int]:
 
 
 def iso(text: str, zone: str) -> str:
-    """What Spark's cast to text says, with all digits of a second's fraction."""
+    """Return the text of Spark's cast, with all digits of a second's fraction."""
     whole, dot, fraction = text.replace(" ", "T").partition(".")
     return f"{whole}{dot}{fraction.ljust(6, '0') if dot else ''}{zone}"
 
