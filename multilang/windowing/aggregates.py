@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ReportedFailedException
+from multilang.windowing.keys import inner, outer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +208,8 @@ class Distinct(_OfField):
 class TopN(_OfField):
     """The most frequent values of a field, as ``[[value, count], ...]``; it keeps a count for each value.
 
-    Values with equal counts are in the order of their text, so that the result does not depend on the order of arrival.
+    Values with equal counts are in the order of their text, so that the result does not depend on the order of arrival. Nor
+    does it depend on it whether 1, 1.0 or ``true`` is shown: they are values of their own, as in ``key_by``.
 
     Args:
         n: The number of values.
@@ -224,11 +226,11 @@ class TopN(_OfField):
         return {}
 
     def add(self, accumulator: dict[Any, int], tup: Tuple) -> dict[Any, int]:
-        value = tup[self.field]
+        value = inner(tup[self.field])
         try:
             accumulator[value] = accumulator.get(value, 0) + 1
         except TypeError:
-            raise self._refused(value) from None
+            raise self._refused(outer(value)) from None
         return accumulator
 
     def merge(self, first: dict[Any, int], second: dict[Any, int]) -> dict[Any, int]:
@@ -240,11 +242,13 @@ class TopN(_OfField):
     def result(self, accumulator: dict[Any, int]) -> list[list[Any]]:
         from heapq import nsmallest
 
-        best = nsmallest(self.n, accumulator.items(), key=lambda item: (-item[1], str(item[0])))
-        return [[value, count] for value, count in best]
+        best = nsmallest(
+            self.n, accumulator.items(), key=lambda item: (-item[1], str(item[0]), isinstance(item[0], str))
+        )
+        return [[outer(value), count] for value, count in best]
 
     def save(self, accumulator: dict[Any, int]) -> list[list[Any]]:
-        return [[value, count] for value, count in accumulator.items()]
+        return [[outer(value), count] for value, count in accumulator.items()]
 
     def load(self, saved: Any) -> dict[Any, int]:
-        return {value: count for value, count in saved}  # noqa: C416  # its items are lists
+        return {inner(value): count for value, count in saved}

@@ -99,7 +99,7 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
     at = 0
     key_of: Callable[[Any], Any] = _none
     part = Slice()  # that of the last tuple, of the times after ``low`` until ``high``
-    panes = part.panes
+    panes: dict[Any, Any] = part.panes
     low = high = 0
     together = (
         task.settings.anchor == "none"
@@ -109,6 +109,7 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
         nonlocal sender, source, at, key_of, part, panes, low, high
         accept_from = task.accept_from
         keep, own = part.kept.append, part.owners.append
+        pane: Any
         source.heard = True
         greatest = source.greatest
         try:
@@ -164,6 +165,8 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
                         unassigned(tup)
                         continue
                     panes[key] = pane
+                    if not together and pane.kept is None:
+                        pane.kept = []
                 if counts:
                     pane.accumulator += 1
                 else:
@@ -233,9 +236,11 @@ def _counted(
             pane.count += 1
             root = tup.root
             if numbers and root:
-                keep = pane.kept.append
-                keep(root)
-                keep(tup.edge)
+                kept = pane.kept
+                if kept is None:
+                    kept = pane.kept = []
+                kept.append(root)
+                kept.append(tup.edge)
             else:
                 pane.held.append(tup)
             if not count % slide:

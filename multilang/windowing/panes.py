@@ -95,7 +95,7 @@ class Pane:
         accumulator: Its tuples, or what the aggregate makes of them.
         count: The number of its tuples.
         held: The tuples that are to be acked when it is gone.
-        kept: What is left of other such tuples, which no one sees again; see ``BoltCollector.deferred_ack``.
+        kept: What is left of other such tuples, which no one sees again; see ``BoltCollector.deferred_ack``. None: nothing.
         is_gone: True if it is in no window to come.
         ids: The message ids of its tuples; None if they have none.
         first: The timestamp of its earliest tuple, where that matters.
@@ -104,7 +104,7 @@ class Pane:
         numbers: How often windows were evaluated whose first pane it was, by their ends; None: none of them.
         slot: Its place among the panes of its key, where there is state.
         dirty: True if the state is to be told of it at the next checkpoint.
-        chunks: The parts of it that the state has, by their first tuple.
+        chunks: The parts of it that the state has, by their first tuple; None: none of them.
         fresh_from: The number of its tuples that the state has.
         spilled: The number of its first tuples that are not in memory; with an aggregate True if the accumulator is not.
     """
@@ -131,7 +131,9 @@ class Pane:
         self.accumulator = accumulator
         self.count = 0
         self.held: list[Tuple] = []
-        self.kept: list[Any] = []
+        self.kept: list[Any] | None = (
+            None  # there may be millions of panes, so that none has an empty list without need
+        )
         self.is_gone = False
         self.ids: list[Any] | None = None
         self.first = 0
@@ -140,7 +142,7 @@ class Pane:
         self.numbers: dict[int, int] | None = None
         self.slot = 0
         self.dirty = False
-        self.chunks: list[int] = []
+        self.chunks: list[int] | None = None
         self.fresh_from = 0
         self.spilled = 0
 

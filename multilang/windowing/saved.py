@@ -121,7 +121,7 @@ class SavedTask(WindowTask):
         state: Any = self._state
         text = to_text(key)
         if self._keeps_tuples:
-            chunks = [state.get((PANE, text, pane.slot, begin)) for begin in sorted(pane.chunks)]
+            chunks = [state.get((PANE, text, pane.slot, begin)) for begin in sorted(pane.chunks or ())]
             before = [tup for chunk in chunks for tup in self._tuples.load(chunk[0])][: pane.spilled]
             pane.accumulator = before + pane.accumulator
             self.in_memory += len(before)
@@ -257,8 +257,11 @@ class SavedTask(WindowTask):
             saved = self.aggregate.save(pane.accumulator)
         ids = None if pane.ids is None else pane.ids[begin:]
         parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids]
-        if pane.numbers:
-            parts.append(list(pane.numbers.items()))
+        is_touched = (key, slot) in self._touched  # it has tuples that were in no early evaluation yet
+        if pane.numbers or is_touched:
+            parts.append(list((pane.numbers or {}).items()))
+        if is_touched:
+            parts.append(1)
         try:
             state.put((PANE, to_text(key), slot, begin), parts)
         except ValueError as error:
@@ -269,7 +272,9 @@ class SavedTask(WindowTask):
                 f"the aggregate {name} has an accumulator that no state can keep: {error}. Define {name}.save(accumulator), which turns "
                 "it into something that JSON has, and load(saved), which turns it back"
             ) from None
-        if begin not in pane.chunks:
+        if pane.chunks is None:
+            pane.chunks = [begin]
+        elif begin not in pane.chunks:
             pane.chunks.append(begin)
 
     def _forget(self, key: Key, slot: int, pane: Pane) -> None:
@@ -278,7 +283,7 @@ class SavedTask(WindowTask):
             text = to_text(key)
             for begin in pane.chunks:
                 state.delete((PANE, text, slot, begin))
-            pane.chunks.clear()
+            pane.chunks = None
 
     def roll_back(self) -> None:
         """Forget what is not committed: the state is read again before anything else happens."""
@@ -346,14 +351,14 @@ class SavedTask(WindowTask):
             )
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
-        saved, count, first, last, fired, _, *numbers = chunks[-1][1]
+        saved, count, first, last, fired, _, *more = chunks[-1][1]
         if self._keeps_tuples:
             accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
         else:
             accumulator = self.aggregate.load(saved)
         pane = Pane(accumulator)
         pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
-        pane.numbers = dict(numbers[0]) if numbers else None
+        pane.numbers = dict(more[0]) if more and more[0] else None
         pane.chunks = [begin for begin, _ in chunks]
         pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
         self.in_memory += self._size(pane)
@@ -368,6 +373,8 @@ class SavedTask(WindowTask):
                     pane.ids.append(known)
                     self._ids[known] = pane
         self.windows.load(key, slot, pane)
+        if len(more) > 1:
+            self._touched[key, slot] = pane
 
 
 class _SavedTuples:

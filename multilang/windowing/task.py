@@ -385,7 +385,8 @@ class WindowTask:
             second.accumulator = []  # they are the first one's now
         first.fired = max(first.fired, second.fired)
         first.held += second.held
-        first.kept += second.kept
+        if second.kept:
+            first.kept = (first.kept or []) + second.kept
         if second.ids:
             first.ids = (first.ids or []) + second.ids
             for known in second.ids:
@@ -480,7 +481,8 @@ class WindowTask:
             self.in_memory -= self._size(pane)
             pane.is_gone = True
             held += pane.held
-            kept += pane.kept
+            if pane.kept:
+                kept += pane.kept
             if pane.ids is not None:
                 for known in pane.ids:
                     self._ids.pop(known, None)

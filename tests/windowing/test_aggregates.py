@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multilang.testing import run_bolt
+from multilang.protocol.codec import dumps, loads
+from multilang.testing import make_tuple, run_bolt
 from multilang.windowing import Count, Distinct, Max, Mean, Min, Sum, TopN, Tumbling, WindowedBolt
 
 VALUES = st.lists(st.none() | st.integers(-5, 5), min_size=1, max_size=12)
@@ -73,3 +74,23 @@ def test_a_value_that_can_not_be_fails_its_tuple_alone(aggregate, wrong, message
     run = result(aggregate, [*values, 3, 4, 5])
     assert [tup.values for tup in run.failed] == [[wrong]]
     assert message in run.errors[0]
+
+
+MIXED = st.lists(
+    st.sampled_from([1, True, 1.0, "1", 0, False, 0.0, -0.0, "0", None, "None", "True"]), min_size=1, max_size=9
+)
+
+
+@given(MIXED, st.randoms(use_true_random=False))
+def test_the_most_frequent_values_do_not_depend_on_which_of_equal_ones_came_first(values, random) -> None:
+    (first,) = result(TopN(5, "value"), values).values
+    assert [[value, count] for value, count in first[0]] == first[0]
+    counted = Counter(map(repr, values))
+    assert all(counted[repr(value)] == count for value, count in first[0])
+    random.shuffle(values)
+    assert repr(result(TopN(5, "value"), values).values) == repr([first])
+    top = TopN(5, "value")
+    accumulator = top.init()
+    for value in values:
+        accumulator = top.add(accumulator, make_tuple([value], ["value"]))
+    assert repr(top.result(top.load(loads(dumps(top.save(accumulator)))))) == repr(first[0])

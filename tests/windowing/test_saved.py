@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
@@ -119,6 +121,65 @@ def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag,
     found += emitted(stopping)
     assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
     assert straight.unfinished == []  # acked with the checkpoint
+
+
+TUMBLING = st.one_of(
+    st.builds(lambda size: Tumbling(milliseconds(size)), SIZES),
+    st.builds(Session, SIZES.map(milliseconds)),
+    st.builds(Tumbling, st.integers(1, 5)),
+)
+EVERY = st.sampled_from([1, 2, 3, milliseconds(700)])
+
+
+@settings(max_examples=60)
+@given(arrivals(), TUMBLING, st.sampled_from(LIMITED), st.integers(0, 15), EVERY, st.booleans(), st.data())
+def test_a_restart_changes_no_early_evaluation(steps, window, more, lag, early, accumulating, data):
+    kind = declared(window, lag=milliseconds(lag), early=early, accumulating=accumulating, **more)
+    if kind().window.__class__ is Session or window.length_ms:
+        kind.allowed_lateness = milliseconds(data.draw(st.integers(0, 20)))
+    straight, stopping = started(kind), started(kind)
+    found = []
+    for step in steps:
+        give(straight, step)
+        give(stopping, step)
+        if step is None and data.draw(st.booleans()):  # its clock begins anew, too
+            found += emitted(stopping)
+            stopping = started(kind, saved(stopping))
+    found += emitted(stopping)
+    if type(early) is int:
+        assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
+        return
+    # A timer of 0.7 s comes at other instants after a restart, so that its evaluations divide the tuples in another way.
+    ends = [[repr(row) for row in rows if row[2] == "on time"] for rows in (found, emitted(straight))]
+    if accumulating:
+        assert len(ends[0]) == len(ends[1])
+    elif kind.aggregate is None:
+        numbers = [sorted(n for row in rows for n in row[3]) for rows in (found, emitted(straight))]
+        assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize("accumulating", [True, False])
+@pytest.mark.parametrize("window", [Tumbling(hours(1)), Tumbling(10), Session(hours(1))])
+def test_early_evaluations_by_duration_come_once_for_each_batch_with_new_tuples(window, accumulating):
+    """An engine whose input comes in batches moves windows on in a round without rows, with new objects."""
+    early = {"early": seconds(5), "accumulating": accumulating}
+    kind = declared(window, **early) if window.__class__ is Session or window.length_ms else None
+    kind = kind or declared(window, timestamp_field=None, late_stream=None, **early)
+    state, found = {}, []
+    for batch, rows in enumerate([[1, 2], [], [3], [], []]):
+        conf = {"multilang.batch": {"time_ms": batch * 1000, "merged": ["source0"]}}
+        for numbers in (rows, None):
+            names = [make_tuple([0, "", 0], FIELDS, "source0")]
+            run = BoltRun(kind(), names, conf, "bolt", 1, 0, state=state)
+            for n in numbers or ():
+                give(run, reference.Event(n, 0, "ant", n))
+            if numbers is None:
+                run.bolt.set_timer(0, partial(run.bolt.move_windows, is_last=False))
+                run.advance(0)
+            run.bolt.save_windows()
+            state = {key: loads(dumps(value)) for key, value in run.state.items()}
+            found += [(batch, row[2], row[3]) for row in emitted(run)]
+    assert found == [(0, "early", [1, 2]), (2, "early", [1, 2, 3] if accumulating else [3])]
 
 
 class Nested(Aggregate):
