@@ -209,6 +209,7 @@ class SqlSpout(PositionSpout):
                     found += connection.execute(sa.select(key, sa.literal(1)).where(key.is_(None)).limit(1)).fetchall()
         except database.errors.SQLAlchemyError as problem:
             self._poll_at = self.clock() + self.poll_secs
+            self._idle = False  # there may be more by now
             if self.clock() >= self._quiet_until:
                 self._quiet_until = self.clock() + _QUIET_SECS
                 self.report_error(f"{database.where} can't be read now, and is tried again: {_short(problem)}")

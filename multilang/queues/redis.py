@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _ACK_SECS = 0.1  # how long an ack waits for others, so that one command sends many
 _REST_SECS = 0.5  # after a Redis did not answer
 _AT_ONCE = 1000
+_LOOK_SECS = 0.25  # between two looks at what other consumers have
+_NOTED_MS = 1000.0  # for which another consumer may be busy before it is told that it is waited for
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +69,7 @@ class RedisStreamSpout(ReliableSpout):
     emits_again = True
     max_replays = None
     requires: Mapping[str, str] = REQUIRES
+    _look_at: float  # when to look again at what other consumers have
 
     def __init__(
         self,
@@ -124,6 +128,9 @@ class RedisStreamSpout(ReliableSpout):
         self._told = False
         self._removed = 0  # of the entries, when some were told to be lost
         self._deleted = b"0-0"  # the last one that was told to be deleted
+        self._show_at = 0.0
+        self._pending = 0  # entries that the group has given and that are not acked
+        self._forget_others()
 
     def next_tuple(self) -> None:
         if not self._entries:
@@ -144,6 +151,19 @@ class RedisStreamSpout(ReliableSpout):
             if values is not None:
                 self.emit(values, id)
                 return
+
+    def exhausted(self) -> bool | None:
+        """Return None if the group has given all entries, and consumers that are gone have left none unacked, else False."""
+        if self._entries or self._after is not None or self._sent:
+            return False
+        if self._pending and self.clock() >= self._look_at:
+            self._look_at = self.clock() + _LOOK_SECS
+            self._others_hold = True
+            try:
+                self._others_hold = self._look()
+            except StateError as problem:
+                self._tell(problem)
+        return False if self._pending and self._others_hold else None
 
     def ack(self, tup_id: Any) -> None:
         known = tup_id in self._sent
@@ -215,7 +235,17 @@ class RedisStreamSpout(ReliableSpout):
                 self._claim_at = self.clock() + self.claim_idle_secs / 2
                 found = self._claimed()
             found = found or self._new()
+            if not found and self._pending and self.clock() >= self._show_at:
+                self._show_at = self.clock() + min(_LOOK_SECS, self.claim_idle_secs / 4)
+                self._show()
         self._entries.extend(found)
+        if found:
+            self._forget_others()
+
+    def _show(self) -> None:
+        """Let others see that this task is there. Redis before 7.2 takes a consumer for idle that asks and gets nothing."""
+        with translated_errors(self._where):
+            self._client.xreadgroup(self.group, self._consumer, {self.stream: "0-0"}, count=1)
 
     def _given(self, after: str) -> list[tuple[str, Any]]:
         with translated_errors(self._where):
@@ -234,6 +264,7 @@ class RedisStreamSpout(ReliableSpout):
                 raise found
         if not isinstance(stream, Exception) and not isinstance(groups, Exception):
             (group,) = (each for each in groups if each["name"] == self.group.encode())
+            self._pending = group["pending"]
             self._tell_lost(stream, group)
         return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
 
@@ -267,6 +298,41 @@ class RedisStreamSpout(ReliableSpout):
             self.report_error(
                 f"entries of {self._where} up to {deleted.decode()} were deleted before group {self.group!r} read them"
             )
+
+    def _forget_others(self) -> None:
+        self._look_at = 0.0
+        self._others_hold = True
+        self._quiet_since: float | None = None  # real seconds, as Redis has them
+        self._waits_for: dict[bytes, int] = {}  # told
+
+    def _look(self) -> bool:
+        """Return whether consumers that may be gone have entries, which are taken over later.
+
+        One that asked for something since this task found nothing more is there, and answers for its entries.
+        """
+        now = monotonic()
+        with translated_errors(self._where):
+            consumers = self._client.xinfo_consumers(self.stream, self.group)
+        mine = self._consumer.encode()
+        quiet_ms = -1.0 if self._quiet_since is None else (now - self._quiet_since) * 1000
+        if self._quiet_since is None:
+            self._quiet_since = monotonic()
+        silent = [
+            each for each in consumers if each["name"] != mine and each["pending"] and each["idle"] + 1 > quiet_ms
+        ]
+        if any(each["idle"] >= int(self.claim_idle_secs * 1000) for each in silent):
+            self._claim_at = 0.0
+        elif quiet_ms >= _NOTED_MS:
+            self._note({each["name"]: each["pending"] for each in silent})
+        return bool(silent)
+
+    def _note(self, silent: dict[bytes, int]) -> None:
+        for name in silent.keys() - self._waits_for.keys():
+            self.log(
+                f"{silent[name]} entries of {self._where} are with consumer {name.decode()!r}, which asks for nothing: they are waited "
+                f"for, and taken over after {self.claim_idle_secs:g} s"
+            )
+        self._waits_for = silent
 
     def _claimed(self) -> list[tuple[str, Any]]:
         """Take over and return entries of consumers that are gone. One that was deleted meanwhile has no fields."""

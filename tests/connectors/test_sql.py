@@ -203,9 +203,16 @@ def test_a_database_that_is_away_for_a_while_is_told_and_asked_again(shop, url) 
     shop.execute("ALTER TABLE hidden RENAME TO orders")
     run.advance(2.0)
     run.next(2)
-    run.close()
     assert run.values == [[1]]
     assert len(run.errors) == 1
+    run.advance(2.0)
+    run.next(1)
+    assert run.spout.exhausted() is None
+    shop.execute("ALTER TABLE orders RENAME TO hidden")
+    run.advance(2.0)
+    run.next(2)
+    assert run.spout.exhausted() is False, "nobody knows what came since"
+    run.close()
 
 
 @pytest.mark.parametrize("seed", range(30 if SOAK else 3))

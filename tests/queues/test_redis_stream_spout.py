@@ -14,6 +14,7 @@ from multilang import LocalCluster
 from multilang.component.errors import ConfigError
 from multilang.local import TaskStartError
 from multilang.queues import RedisStreamSpout
+from multilang.queues import redis as module
 from multilang.testing import run_spout
 from tests.queues.consuming import DyingRedis, orders
 from tests.servers import RedisServer, Wire, free_port, wait_for
@@ -143,6 +144,34 @@ def test_what_a_consumer_had_that_is_no_more_is_taken_over_also_while_new_entrie
     dead.close()
 
 
+@pytest.mark.parametrize("mode", ["inprocess", "process"])
+def test_a_run_does_not_end_before_what_a_consumer_had_that_is_no_more_is_taken_over(redis, queue, tmp_path, mode):
+    fill(queue, 5)
+    gone = run_spout(spout_of(redis), 5, component="gone")
+    with LocalCluster(mode=mode) as cluster:
+        cluster.submit(orders(spout_of(redis, claim_idle_secs=0.3), str(tmp_path / "out"), 2)).wait(timeout=60)
+    assert {int(line) for line in (tmp_path / "out").read_text().split()} == set(range(5))
+    assert unacked(queue) == 0
+    gone.close()
+
+
+def test_a_consumer_that_is_there_is_not_waited_for(redis, queue, monkeypatch):
+    monkeypatch.setattr(module, "_NOTED_MS", 0.0)
+    fill(queue, 5)
+    other = run_spout(spout_of(redis), 5, component="other")
+    run = run_spout(spout_of(redis))
+
+    def waits() -> bool:
+        assert run.spout.exhausted() is False
+        return any("/other/0', which asks for nothing" in text for _, text in run.logged)
+
+    until(run, waits)
+    until(run, lambda: other.next(1) or run.spout.exhausted() is None)
+    assert unacked(queue) == 5
+    other.close()
+    run.close()
+
+
 def test_two_groups_get_all_entries_each(redis, queue):
     fill(queue, 3)
     for group in ("shop", "books"):
@@ -246,6 +275,8 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
     run.ack(run.pending[0])
     server.kill()
     until(run, lambda: run.errors)
+    run.ack(run.pending[0])
+    assert run.spout.exhausted() is False
     restarter = threading.Timer(0.1, server.start)
     restarter.start()
     until(run, lambda: len(run.values) == 4)
@@ -253,7 +284,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
     assert run.values == [["0"], ["1"], ["2"], ["3"]]
     assert len(run.errors) == 1
     run.close()
-    assert unacked(queue) == 3
+    assert unacked(queue) == 2
     queue.close()
     server.kill()
 

@@ -150,6 +150,13 @@ class KafkaSource(Source):
 
         Some offsets have no message: compacted ones, and the marks of Kafka's own transactions.
         """
+        try:
+            return self._consumed(partition, start, end, most)
+        except BaseException:
+            self._next.pop(partition, None)  # the consumer is behind messages that nobody got
+            raise
+
+    def _consumed(self, partition: int, start: int, end: int, most: int) -> tuple[list[list[Any]], int]:
         position = start
         rows: list[list[Any]] = []
         deadline = monotonic() + PATIENCE_SECS

@@ -8,6 +8,7 @@ from multilang.component.errors import ConfigError, ReportedFailedException
 from multilang.transactional.spouts import kafka as module
 from multilang.transactional.spouts.history import ChangedSourceError
 from multilang.transactional.spouts.kafka import TransactionalKafkaSpout
+from multilang.transactional.spouts.source import ReadError
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
 from tests.soak import soak_only
 from tests.transactional.spouts.sources import FilledKafka
@@ -31,6 +32,19 @@ def test_the_fields_are_parts_of_the_message(source):
     assert rows[1][:4] == [1, 1, None, None]
     with pytest.raises(ConfigError, match="a message of Kafka has no 'word'; it has key, offset"):
         TransactionalKafkaSpout(source.address, source.topic, ["word"])
+
+
+def test_a_message_that_is_no_text_is_refused_again_each_time_and_none_beside_it_is_left_out(source):
+    for value in ("a", b"\xff", "b"):
+        source.producer.produce(source.topic, value, partition=0)
+    source.producer.flush(LIMIT)
+    found = source.spout(take=5).open({})
+    for position in (0, 1, 1, 0):
+        with pytest.raises(ReadError, match=r"message 1, partition 0 of topic .* is not UTF-8"):
+            found.read(0, position, 5)
+    assert found.read(0, 0, 1) == ([["a"]], 1)
+    assert found.read(0, 2, 5) == ([["b"]], 3)
+    found.close()
 
 
 def test_a_topic_that_is_not_there_is_named_before_anything_runs(kafka):
