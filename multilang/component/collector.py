@@ -151,6 +151,24 @@ class BoltCollector(Collector):
         super().__init__(scope, reported)
         self.fail_acked = _ignore
 
+    def gather_rows(self) -> None:
+        """Have what a basic bolt emits go together, where the engine can do so; called before the bolt is connected."""
+
+    def in_rows(
+        self,
+        execute: Callable[[Tuple], None],
+        _process: Callable[[Tuple], None],
+        _failed: Callable[[Tuple, Exception], None],
+    ) -> Callable[[Tuple], None]:
+        """Take what runs a basic bolt, and return what runs one tuple through it.
+
+        Args:
+            execute: Runs one tuple, acks it, and handles its exception.
+            _process: Runs one tuple that is no tick, and does no more.
+            _failed: Handles the exception of a tuple, or raises it if that ends the task.
+        """
+        return execute
+
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         """Ack or fail those of the inputs that are neither acked nor failed."""
         settle = self.ack if ok else self.fail

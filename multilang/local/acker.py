@@ -91,9 +91,15 @@ class Acker:
             for each in members:
                 self.fail(each)
 
-    def ack(self, root: int, value: int) -> None:
-        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
-        self.heard += 1
+    def ack(self, root: int, value: int, messages: int = 1) -> None:
+        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor.
+
+        Args:
+            root: The root.
+            value: The xor of these, of all tuples that are acked together.
+            messages: The number of these tuples, each of which counts as a message.
+        """
+        self.heard += messages
         newest = self.newest
         entry = newest.get(root)
         if entry is not None:

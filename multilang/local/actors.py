@@ -27,6 +27,7 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
+        execute_rows: Runs tuples that are still rows; None: it takes tuples.
         execute_run: Runs tuples in a row; None: it takes them one by one. See BoltCollector.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
@@ -45,6 +46,7 @@ class BoltActor:
         "counted",
         "every",
         "execute",
+        "execute_rows",
         "execute_run",
         "has_timers",
         "idle_executed",
@@ -61,6 +63,7 @@ class BoltActor:
         self.stats = stats
         self.component: Component | None = None
         self.execute: Callable[[Any], object]
+        self.execute_rows: Callable[[Any], object] | None = None
         self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
         self.countdown = self.every = 1
         self.counted = 0

@@ -17,6 +17,7 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.edges import edges
 from multilang.runtime.emitter import TupleEmitter
+from multilang.runtime.rows import RowCollector, Rows, takes_rows
 from multilang.runtime.tuples import LocalTuple, Origin
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in this process."""
 
     numbered = LocalTuple
+    execute_rows: Callable[[Rows], None] | None = None
+    _rows: RowCollector | None = None
 
     def __init__(
         self,
@@ -76,7 +79,25 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
+    def gather_rows(self) -> None:
+        if takes_rows(self._emitter):
+            self._rows = rows = RowCollector(self._emitter, self.scope, self.emit_anchored, self.emit_many_anchored)
+            self.emit_anchored, self.emit_many_anchored = rows.emit, rows.emit_many
+
+    def in_rows(
+        self,
+        execute: Callable[[Tuple], None],
+        process: Callable[[Tuple], None],
+        failed: Callable[[Tuple, Exception], None],
+    ) -> Callable[[Tuple], None]:
+        if self._rows is None:
+            return execute
+        self.execute_rows = self._rows.many(process, failed)
+        return self._rows.one(execute) if DEFAULT_STREAM in self._plan.routes else execute
+
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
+        if self._emitter.gathers:
+            self._emitter.end_rows()
         links = self._links
         if ok and links.acker is not None and not links.named:
             links.acker.ack_many(_acked(tups, self.ack, self._emitter.stats))
@@ -181,6 +202,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
+    rows = emitter.rows
     new = LocalTuple.__new__
 
     def emit(  # noqa: C901
@@ -191,6 +213,8 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         need_task_ids: bool = False,
         on_task_ids: OnTaskIds | None = None,
     ) -> list[int] | None:
+        if rows:
+            emitter.send_rows()
         route: Any = default if stream is None else routes.get(stream)
         row: Any = None
         if route is not None and direct_task is None:
@@ -270,6 +294,8 @@ def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
         return emitter.checked(values, route.stream, None)[0]
 
     def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
+        if emitter.rows:
+            emitter.send_rows()
         route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
         kind: type = type(anchors)
         if route is None or not anchors or (kind is not list and kind is not tuple):
@@ -310,6 +336,8 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
     acker = emitter.links.acker
 
     def ack(tup: Any) -> None:
+        if emitter.gathers:
+            emitter.end_rows()
         if type(tup) is not LocalTuple or not tup.unfinished:
             tup = emitter.received(tup, "ack")
         tup.unfinished = False
@@ -353,6 +381,8 @@ def _bolt_fail(emitter: TupleEmitter) -> Settle:
     fail_root = emitter.links.fail
 
     def fail(tup: Any) -> None:
+        if emitter.gathers:
+            emitter.end_rows()
         tup = emitter.received(tup, "fail")
         tup.unfinished = False
         if tup.origin.is_question:
@@ -459,15 +489,23 @@ def _spout_emit_many(
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
+    row_receivers = {} if links.row_receivers is None else links.row_receivers
     new = LocalTuple.__new__
     begun = acker.begun(emitter.plan.id)
     # Roots in a row are next to one another in the acker's dict, where random ones cost a miss of the processor's cache each.
     next_root = count(getrandbits(62) + 1).__next__
 
+    def deliver(groups: dict[int, list[Any]], origin: Origin) -> None:
+        for task, its in groups.items():
+            append((row_receivers[task], Rows(origin, its)))
+        groups.clear()
+
     def emit_many(rows: Iterable[Values], tup_ids: Iterable[Any], route: Route) -> None:
         choose: Any = route.choose
         width, stream, origin = route.width, route.stream, route.origin
         sent = 0  # the tuples with one target
+        groups: dict[int, list[Any]] = {}  # of the tasks to whose emits it matters that they get rows
+        takers = {task for task, receiver in row_receivers.items() if receiver.emits}
         waiting, entries = pending.newest, acker.newest
         until_sample = 1
         try:
@@ -490,11 +528,19 @@ def _spout_emit_many(
                     until_sample = SAMPLE_EVERY
                     waiting[root] = (id, links.now())
                 if len(targets) != 1:
+                    deliver(groups, origin)
                     emitter.deliver_root(route, row, targets, root)
                     continue
                 edge = getrandbits(64)
                 entries[root] = edge | begun
                 sent += 1
+                (task,) = targets
+                if task in takers:
+                    if task in groups:
+                        groups[task].append((root, edge, [row]))
+                    else:
+                        groups[task] = [(root, edge, [row])]
+                    continue
                 tup = new(LocalTuple)
                 tup.values = row
                 tup.stream = stream
@@ -502,8 +548,9 @@ def _spout_emit_many(
                 tup.root = root
                 tup.edge = edge
                 tup.unfinished = True
-                append((receivers[targets[0]], tup))
+                append((receivers[task], tup))
         finally:
+            deliver(groups, origin)
             stats.emitted += sent
             stats.transferred += sent
             acker.heard += sent

@@ -1,0 +1,377 @@
+"""Tuples that go in rows: what a basic bolt emits, delivered together and made into tuples one by one.
+
+What comes of one root and goes to one task has one edge, as if it were one tuple, and is acked with one message when all of it
+is done. Nothing is tied together that was not before: a root fails when any tuple that came of it does.
+
+A bolt that gets rows makes one tuple after the other, and gives the same object again with the next values if its ``process`` kept
+no reference to it: to make a tuple costs more than most bolts do with it.
+"""
+
+from __future__ import annotations
+
+import sys
+from operator import length_hint
+from typing import TYPE_CHECKING
+
+from multilang.protocol import UnserializableValue
+from multilang.protocol.codec import FREE, MAX_INT, MIN_INT, normalize
+from multilang.protocol.messages import DEFAULT_STREAM
+from multilang.runtime.tuples import LocalTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any, TypeAlias
+
+    from multilang.component.collector import Emit, EmitMany, Scope
+    from multilang.protocol.messages import Tuple
+    from multilang.runtime.emitter import TupleEmitter
+    from multilang.runtime.plan import Route
+    from multilang.runtime.tuples import Origin
+
+    Group: TypeAlias = tuple[int, int, list[list[Any]]]
+    """A root (0: none), the edge of all rows together, and the values of each."""
+
+_ROWS = 64  # of a group; those of a larger one are divided
+_ENOUGH = 512  # rows that a task emits before those are processed that it emitted
+_FANS = 3  # rows that a tuple must lead to on the average to go together: one by one, few go faster
+_LOOKED_AT = 50
+_WIDEST = 8  # the most values of a row whose emit is made for their number
+
+_references: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: 0)
+
+
+class Rows:
+    """Groups of rows on their way to a task.
+
+    Attributes:
+        origin: What their tuples have in common.
+        groups: The groups; one in which the task died has the rows that are left.
+        at: The number of the groups that are done.
+        executed: The number of the rows that were executed.
+        died_of: The tuple in process when the task died.
+    """
+
+    __slots__ = ("at", "died_of", "executed", "groups", "origin")
+
+    def __init__(self, origin: Origin, groups: list[Group]) -> None:
+        self.origin = origin
+        self.groups = groups
+        self.at = 0
+        self.executed = 0
+        self.died_of: Any = None
+
+
+def tuples(origin: Origin, groups: Iterable[Group], getrandbits: Callable[[int], int]) -> Iterator[LocalTuple]:
+    """Yield the tuples of groups, each with an edge of its own."""
+    for root, edge, rows in groups:
+        last = rows[-1]
+        for row in rows:
+            own = edge
+            if root and row is not last:
+                own = getrandbits(64)
+                edge ^= own
+            yield LocalTuple(row, origin.stream, origin, root, own)
+
+
+class RowCollector:
+    """The calls of a basic bolt that emits rows and gets them.
+
+    Rows are gathered while a tuple with a root is processed, and go when the task has emitted enough, or at any call that
+    might overtake them.
+
+    Args:
+        emitter: The task's emitter.
+        scope: The task's scope.
+        emit: The emit of all that is no row.
+        emit_many: The same of many tuples.
+
+    Attributes:
+        emit: The bolt's emit.
+        emit_many: The bolt's emit of many tuples.
+        rows: What was emitted and has not gone.
+    """
+
+    def __init__(self, emitter: TupleEmitter, scope: Scope, emit: Emit, emit_many: EmitMany) -> None:
+        self._emitter = emitter
+        self._scope = scope
+        self._route: Any = emitter.routes.get(DEFAULT_STREAM)
+        self._groups: list[Group] = []
+        self.rows = emitter.rows
+        emitter.send_rows = self.send
+        emitter.end_rows = self._end
+        self._anchors: list[Any] = [None]  # one list for all tuples, each of which is put into it in turn
+        self.emit, self.emit_many, self._switch = _made(emitter, self._route, emit, emit_many)
+
+    def send(self) -> None:
+        """Send what was emitted so far, anchored to the tuple in process."""
+        (anchor,) = self._scope.anchors
+        anchor.edge ^= self._close(anchor.root)  # type: ignore[attr-defined]
+        self._deliver()
+
+    def _gather(self, now: bool) -> None:
+        self._emitter.gathers = now
+        self._switch(now)
+
+    def _end(self) -> None:
+        if self.rows:
+            self.send()
+        self._gather(False)
+
+    def _close(self, root: int) -> int:
+        """End a group, and return the edge of its rows, or the xor of several."""
+        rows, stats = self.rows, self._emitter.stats
+        stats.emitted += len(rows)
+        total = 0
+        if rows and self._route.choose is not None:
+            add, getrandbits = self._groups.append, self._emitter.links.getrandbits
+            for start in range(0, len(rows), _ROWS):
+                edge = getrandbits(64) if root else 0
+                total ^= edge
+                add((root, edge, rows[start : start + _ROWS]))
+        rows.clear()
+        return total
+
+    def _deliver(self) -> None:
+        """Give the groups to the tasks that their route chooses."""
+        groups = self._groups[:]
+        self._groups.clear()
+        if self._route.only is None:
+            for task, its in self._divided(groups).items():
+                self._give(task, its)
+        elif groups:
+            self._give(self._route.only, groups)
+
+    def _give(self, task: int, groups: list[Group]) -> None:
+        links, origin = self._emitter.links, self._route.origin
+        self._emitter.stats.transferred += sum([len(rows) for _, _, rows in groups])
+        receiver = links.row_receivers.get(task)  # type: ignore[union-attr]
+        if receiver is not None:
+            links.out.append((receiver, Rows(origin, groups)))
+            return
+        receiver = links.receivers[task]
+        links.out.extend([(receiver, tup) for tup in tuples(origin, groups, links.getrandbits)])
+
+    def _divided(self, groups: list[Group]) -> dict[int, list[Group]]:
+        """Return the groups of each task."""
+        choose, links = self._route.choose, self._emitter.links
+        found: dict[int, list[Group]] = {}
+        for root, edge, rows in groups:
+            parts: dict[int, list[list[Any]]] = {}
+            for row in rows:
+                mine = row
+                for task in choose(row):
+                    part = parts.get(task)
+                    if part is None:
+                        part = parts[task] = []
+                    part.append(mine)
+                    mine = normalize(row)  # a change by one task is not seen by another
+            left = edge
+            for count, (task, part) in enumerate(parts.items(), 1):
+                own = left
+                if root and count < len(parts):
+                    own = links.getrandbits(64)
+                    left ^= own
+                found.setdefault(task, []).append((root, own, part))
+            if root and not parts:
+                links.ack(root, edge, 0)
+        return found
+
+    def one(self, execute: Callable[[Any], None]) -> Callable[[Any], None]:
+        """Return ``execute`` with the tuple's emits in rows."""
+        gather, rows, stats = self._gather, self.rows, self._emitter.stats
+        before = stats.emitted
+        left = _LOOKED_AT  # tuples until it is looked at whether they fan out
+        fans = True
+
+        def execute_one(tup: Any) -> None:
+            nonlocal before, left, fans
+            left -= 1
+            if not left:
+                left = _LOOKED_AT
+                fans = stats.emitted - before >= _FANS * _LOOKED_AT
+                before = stats.emitted
+            root = tup.root
+            if not fans or not root or type(root) is not int:  # a tick, what came of one, or of several roots
+                execute(tup)
+                return
+            gather(True)
+            try:
+                execute(tup)
+            finally:
+                gather(False)
+                if rows:  # of a tuple that was not acked, since its task died
+                    self.send()
+
+        return execute_one
+
+    def many(  # noqa: C901  # one body, since each call from here costs a share of the rate
+        self, process: Callable[[Tuple], None], failed: Callable[[Tuple, Exception], None]
+    ) -> Callable[[Rows], None]:
+        """Return the function that runs groups of rows until enough was emitted, and tells by ``at`` how far it came.
+
+        Args:
+            process: Runs a tuple.
+            failed: Handles its exception, or raises it if that ends the task.
+        """
+        scope, anchors, out_rows, close, deliver = self._scope, self._anchors, self.rows, self._close, self._deliver
+        gather, stats, links = self._gather, self._emitter.stats, self._emitter.links
+        named, acker, references, new = links.named, links.acker, _references, LocalTuple.__new__
+        ack = links.ack if acker is None else acker.ack
+        groups_out = self._groups
+
+        def execute(batch: Rows) -> None:
+            origin, groups = batch.origin, batch.groups
+            stream = origin.stream
+            scope.anchors = anchors
+            before = stats.emitted
+            gather(True)
+            try:
+                for root, edge, given in groups if not batch.at else groups[batch.at :]:
+                    tup: Any = None
+                    alone = -1  # the references to a tuple that nobody has kept
+                    others = 0  # those that are not acked here
+                    left = iter(given)
+                    try:
+                        for values in left:
+                            if references(tup) == alone:
+                                tup.values = values
+                                tup.unfinished = True
+                            else:
+                                tup = new(LocalTuple)
+                                tup.values = values
+                                tup.stream = stream
+                                tup.origin = origin
+                                tup.root = root
+                                tup.edge = 0
+                                tup.unfinished = True
+                                scope.current = anchors[0] = tup
+                                alone = references(tup)
+                            try:
+                                process(tup)
+                            except Exception as error:  # noqa: BLE001  # user code
+                                failed(tup, error)
+                            if not tup.unfinished:
+                                gather(True)  # which its ack or fail has ended
+                                others += 1
+                                alone = -1
+                                continue
+                            tup.unfinished = False
+                            if tup.edge:  # something was emitted that is no row
+                                edge ^= tup.edge
+                                tup.edge = 0
+                            if named:
+                                named.pop(getattr(tup, "_id", ""), None)
+                                alone = -1
+                    except BaseException:
+                        # The task dies, so that this tuple is not acked, and the root is not done; the next task gets the rest.
+                        done = len(given) - length_hint(left)
+                        stats.acked += done - 1 - others
+                        batch.executed += done
+                        batch.died_of = tup
+                        close(root)
+                        rest = list(left)
+                        if rest:
+                            groups[batch.at] = (root, links.getrandbits(64) if root else 0, rest)
+                        else:
+                            batch.at += 1
+                        raise
+                    stats.acked += len(given) - others
+                    batch.executed += len(given)
+                    batch.at += 1
+                    if out_rows:
+                        edge ^= close(root)
+                    if root:
+                        ack(root, edge, len(given) - others)
+                    if stats.emitted - before > _ENOUGH:
+                        break
+                scope.current = None
+            finally:
+                gather(False)
+                if groups_out:
+                    deliver()
+
+        return execute
+
+
+def takes_rows(emitter: TupleEmitter) -> bool:
+    """Return whether what a basic bolt emits may go in rows: no other stream but the default has subscribers."""
+    if emitter.links.row_receivers is None:
+        return False
+    routes = emitter.routes
+    if routes and DEFAULT_STREAM not in routes:
+        return False
+    return all(
+        route.direct is None
+        and route.captured is None
+        and (route.choose is None or (name == DEFAULT_STREAM and route.is_trusted))
+        for name, route in routes.items()
+    )
+
+
+_EMIT = """
+def made(append, row_of, otherwise, otherwise_many, free):
+    gathers = False
+
+    def gather(now):
+        nonlocal gathers
+        gathers = now
+
+    def emit(values, stream=None, anchors=None, direct_task=None, need_task_ids=False, on_task_ids=None):
+        if (
+            gathers and stream is None and anchors is None and direct_task is None and on_task_ids is None
+            and not need_task_ids
+        ):
+            if type(values) is list and len(values) == {width}:
+                [{names}] = values
+                if {checks}:
+                    append({row})
+                    return
+            append(row_of(values))
+            return
+        return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
+
+    def emit_many(rows, stream=None, anchors=None):
+        if gathers and stream is None and anchors is None:
+            for values in rows:
+                emit(values)
+        else:
+            otherwise_many(rows, stream, anchors)
+
+    return emit, emit_many, gather
+"""
+
+
+def _check(name: str) -> str:
+    """Return the condition that a value needs no further look."""
+    return (
+        f"({name}.isascii() if (kind := type({name})) is str else {MIN_INT} <= {name} <= {MAX_INT} if kind is int"
+        f" else {name} - {name} == 0.0 if kind is float else kind in free)"
+    )
+
+
+def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: EmitMany) -> tuple[Any, Any, Any]:
+    """Make a basic bolt's emits for the width of its stream, and the function that says whether they gather rows.
+
+    They look at each value by its name, since a loop over one or two values costs as much as all the rest. What looks wrong
+    or rare goes to ``row_of``.
+    """
+    width = -1 if route is None or route.width > _WIDEST else route.width
+    names = [f"value_{number}" for number in range(max(width, 0))]
+    text = _EMIT.format(
+        width=width,
+        names=", ".join(names),
+        checks=" and ".join(map(_check, names)) or "True",
+        row=f"[{', '.join(names)}]" if route is not None and route.choose is not None else "None",
+    )
+    namespace: dict[str, Any] = {}
+    exec(text, namespace)  # noqa: S102  # the text is made here, of numbers alone
+
+    def row_of(values: Any) -> list[Any]:
+        try:
+            if route is not None and len(values) == route.width:
+                return normalize(values)
+        except (TypeError, UnserializableValue):
+            pass  # the wire's end says what is wrong
+        return emitter.checked(values, None, None)[0]
+
+    return namespace["made"](emitter.rows.append, row_of, emit, emit_many, FREE)  # type: ignore[no-any-return]

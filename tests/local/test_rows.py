@@ -1,0 +1,260 @@
+"""Nobody notices that basic bolts emit rows in process: the same happens as simulated, where each tuple goes by itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+
+from multilang import BasicBolt, Bolt, FailedException, LocalCluster, Spout, TopologyBuilder
+from multilang.protocol import LocalProtocolError, UnserializableValue
+
+
+class Scripts(Spout):
+    """Emits the scripts, together or one by one, and notes which are acked and which fail."""
+
+    output_fields = ["number", "script"]
+
+    def __init__(self, scripts, together, told):
+        self.scripts, self.together, self.told = scripts, together, told
+        self.sent = False
+
+    def __deepcopy__(self, _):
+        return self
+
+    def next_tuple(self):
+        if self.sent:
+            return
+        self.sent = True
+        rows = [[number, script] for number, script in enumerate(self.scripts)]
+        if self.together:
+            self.emit_many(rows, range(len(rows)))
+        else:
+            for row in rows:
+                self.emit(row, row[0])
+
+    def exhausted(self):
+        return self.sent
+
+    def ack(self, tup_id):
+        self.told[tup_id].append("ack")
+
+    def fail(self, tup_id):
+        self.told[tup_id].append("fail")
+
+
+class Follows(BasicBolt):
+    """Does what the script says, one letter after the other."""
+
+    output_fields = ["key", "value"]
+
+    def __init__(self, got):
+        self.got = got
+        self.count = 0
+        self.kept = []
+
+    def __deepcopy__(self, _):
+        return type(self)(self.got)  # a task that is started again begins anew
+
+    def say(self, **how):
+        self.count += 1
+        return self.emit([f"k{self.count % 5}", f"{type(self).__name__} {self.count}"], **how)
+
+    def process(self, tup):
+        for letter in tup["script"]:
+            getattr(self, f"do_{letter}")(tup)
+        for kept, values in self.kept:
+            assert kept.values == values
+
+    def do_r(self, _):
+        self.say()
+
+    def do_l(self, _):
+        for _ in range(150):
+            self.say()
+
+    def do_m(self, _):
+        self.emit_many([["k1", "many"], ("k2", 1.5), ["k3", None]])
+
+    def do_u(self, _):
+        self.say(anchors=[])
+
+    def do_a(self, tup):
+        self.say(anchors=[tup])
+
+    def do_t(self, _):
+        assert self.say(need_task_ids=True)
+
+    def do_c(self, _):
+        self.say(on_task_ids=lambda ids: self.got["ids"].append(len(ids)))
+
+    def do_n(self, _):
+        values = ["kä", [1, {"a": ("b",)}]]
+        self.emit(values)
+        values[1].append("later")
+        values[0] = "other"
+
+    def do_w(self, _):
+        with pytest.raises(UnserializableValue):
+            self.emit(["k", float("nan")])
+        with pytest.raises(UnserializableValue):
+            self.emit([2**70, "v"])
+        with pytest.raises(LocalProtocolError):
+            self.emit(["k"])
+        with pytest.raises(LocalProtocolError):
+            self.emit(["k", "v"], stream="none")
+
+    def do_i(self, tup):
+        self.emit(["k0", "by id"], anchors=[tup.id])
+
+    def do_k(self, tup):
+        self.kept.append((tup, [*tup.values]))
+
+    def do_s(self, tup):
+        if tup.unfinished:
+            self.ack(tup)
+
+    def do_f(self, tup):
+        if tup.unfinished:
+            self.fail(tup)
+
+    def do_x(self, _):
+        raise FailedException
+
+    def do_e(self, _):
+        raise ValueError("of the script")
+
+
+class Passes(Follows):
+    """Emits what it gets."""
+
+    def process(self, tup):
+        self.emit(tup.values)
+        self.emit([tup["key"], "again"])
+
+
+class Ends(Follows):
+    on_exception = "end"
+
+
+class EndsFailed(Follows):
+    on_exception = "fail and end"
+
+
+class Sink(Bolt):
+    """A bolt that takes tuples."""
+
+    def __init__(self, got, name):
+        self.got, self.name = got, name
+
+    def __deepcopy__(self, _):
+        return type(self)(self.got, self.name)
+
+    def process(self, tup):
+        self.got[self.name, self.context.task_index, tup.component].append(tup.values)
+        self.ack(tup)
+
+
+class BasicSink(BasicBolt):
+    def __init__(self, got, name):
+        self.got, self.name = got, name
+
+    def __deepcopy__(self, _):
+        return type(self)(self.got, self.name)
+
+    def process(self, tup):
+        self.got[self.name, self.context.task_index, tup.component].append(tup.values)
+        if tup["value"] == "many":
+            raise FailedException
+
+
+def outcome(mode, scripts, together, kind, ackers, timeout_secs=600):
+    got, told = defaultdict(list), defaultdict(list)
+    builder = TopologyBuilder()
+    builder.set_spout("scripts", Scripts(scripts, together, told))
+    builder.set_bolt("follows", kind(got)).shuffle_grouping("scripts")
+    builder.set_bolt("passes", Passes(got)).global_grouping("follows")
+    builder.set_bolt("basic", BasicSink(got, "basic"), 2).fields_grouping("passes", "key")
+    builder.set_bolt("plain", Sink(got, "plain"), 2).fields_grouping("passes", "key").all_grouping("follows")
+    builder.set_bolt("one", BasicSink(got, "one")).shuffle_grouping("follows")
+    conf = {"topology.acker.executors": ackers, "topology.message.timeout.secs": timeout_secs}
+    with LocalCluster(mode, conf, seed=1, fail_fast=False) as cluster:
+        run = cluster.submit(builder.build("rows"))
+        run.wait(timeout=60)
+        counted = {
+            name: (each.emitted, each.transferred, each.executed, each.acked, each.failed)
+            for name, each in run.counters.items()
+            if name != "__acker"
+        }
+        errors = sum(each.errors for each in run.counters.values())
+    return dict(got), dict(told), counted, errors
+
+
+LETTERS = "rrrlmuatcnwiksfxe"
+SCRIPTS = st.lists(st.text(LETTERS, max_size=6), min_size=1, max_size=12)
+
+
+@seeded(21)
+@settings(max_examples=40, database=None, deadline=None)
+@given(SCRIPTS, st.booleans(), st.sampled_from([0, 1, 2]))
+def test_what_a_basic_bolt_does_is_the_same_in_rows(scripts, together, ackers):
+    assert outcome("inprocess", scripts, together, Follows, ackers) == outcome(
+        "simulated", scripts, together, Follows, ackers
+    )
+
+
+@pytest.mark.parametrize("kind", [Ends, EndsFailed])
+@pytest.mark.parametrize("scripts", [["rr", "rer", "r", "lk"], ["le"], ["r", "se", "fe", "r"]])
+def test_a_task_that_ends_among_rows_loses_its_tuple_alone(kind, scripts):
+    got, told, counted, errors = outcome("inprocess", scripts, True, kind, 1, timeout_secs=2)
+    _, simulated_told, simulated, simulated_errors = outcome("simulated", scripts, True, kind, 1, timeout_secs=2)
+    assert (told, errors) == (simulated_told, simulated_errors)
+    assert [counted[name] for name in ("scripts", "follows")] == [simulated[name] for name in ("scripts", "follows")]
+    # Simulated, what a task emitted for the tuple of which it died is lost; here it has gone.
+    assert len(got["one", 0, "follows"]) == counted["follows"][0]
+
+
+class Fans(BasicBolt):
+    """Emits a number of words for each that it gets."""
+
+    output_fields = ["word"]
+
+    def __init__(self, waiting):
+        self.waiting = waiting
+
+    def __deepcopy__(self, _):
+        return self
+
+    def process(self, _):
+        for number in range(40):
+            self.waiting[0] += 1
+            self.emit([f"word {number}"])
+
+
+class Takes(BasicBolt):
+    def __init__(self, waiting):
+        self.waiting = waiting
+
+    def __deepcopy__(self, _):
+        return self
+
+    def process(self, _):
+        self.waiting[0] -= 1
+        self.waiting[1] = max(self.waiting[1], self.waiting[0])
+
+
+def test_what_is_emitted_is_processed_before_much_more_is():
+    waiting = [0, 0]
+    builder = TopologyBuilder()
+    builder.set_spout("scripts", Scripts(["x"] * 500, True, defaultdict(list)))
+    builder.set_bolt("fans", Fans(waiting)).shuffle_grouping("scripts")
+    builder.set_bolt("takes", Takes(waiting)).shuffle_grouping("fans")
+    with LocalCluster("inprocess") as cluster:
+        run = cluster.submit(builder.build("fans"))
+        run.wait(timeout=60)
+        assert run.counters["scripts"].acked == 500
+    assert waiting[0] == 0
+    assert waiting[1] < 1000
