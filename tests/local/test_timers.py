@@ -72,7 +72,7 @@ def test_a_timer_acks_and_fails_as_process_does(mode):
 def test_a_bolt_that_dies_in_a_timer_is_started_again_without_its_timers(mode, tmp_path):
     conf = {"test.marker": str(tmp_path / "died"), "test.numbers": 3, "topology.message.timeout.secs": 1}
     run = run_whole(mode, timed.dies, **conf)
-    assert sorted(values(run)) == [[0], [1], [2]]
+    assert {n for (n,) in values(run)} == {0, 1, 2}  # on a busy machine, one may time out and come again
     assert run.counters["bolt"].restarts == 1
     assert "the disk is full" in run.errors[0].message
     assert any(error.fatal for error in run.errors)
