@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from multilang.component.errors import FailedException, ReportedFailedException
-from multilang.windowing.aggregates import Aggregate, Count
-from multilang.windowing.counted import CountWindows, Latest, Recent
+from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.counted import CountWindows
 from multilang.windowing.errors import MemoryLimitError
 from multilang.windowing.fast import fast_functions
-from multilang.windowing.keys import PLAIN, inner, outer
-from multilang.windowing.ordered import Ordered
+from multilang.windowing.fields import key_function, message_id
+from multilang.windowing.keys import PLAIN, outer
+from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import EARLY, LATE, Pane
-from multilang.windowing.sessions import SessionWindows
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session, Sliding
-from multilang.windowing.timed import TimeWindows
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
 
@@ -81,7 +80,7 @@ class WindowTask:
         self._monotonic = self._clock.monotonic
         self._init = self.aggregate.init
         self._add = self.aggregate.add
-        self._key = _key_function(settings)
+        self._key = key_function(settings)
         self._touched: dict[tuple[Key, int], Pane] = {}  # since the last early evaluation by time
         self._armed: float | None = None  # the instant of the timer that is set
         self._began = self._monotonic()
@@ -105,7 +104,7 @@ class WindowTask:
     def start_anew(self) -> None:
         """Begin without any windows."""
         settings = self.settings
-        self.windows: Windows = _windows(settings, self)
+        self.windows: Windows = windows_of(settings, self)
         self._expired: dict[Key, list[Tuple]] = {}
         self._ids: dict[tuple[str, str, Any], Pane | Waiting] = {}
         self._again: list[Tuple] = []  # replays of the tuple that is added next
@@ -264,7 +263,7 @@ class WindowTask:
 
     def _is_known(self, tup: Tuple) -> bool:
         """Return whether a tuple is a replay of one that is in a window still; it is acked with that one then."""
-        found = self._ids.get((tup.component, tup.stream, _id(tup, self.settings.id_field or "", self.settings)))
+        found = self._ids.get((tup.component, tup.stream, message_id(tup, self.settings.id_field or "", self.settings)))
         if found is None:
             return False
         (found.held if isinstance(found, Pane) else found.again).append(tup)
@@ -362,7 +361,7 @@ class WindowTask:
             if counted:
                 self.in_memory += 1
             if field is not None:
-                known = (tup.component, tup.stream, _id(tup, field, settings))
+                known = (tup.component, tup.stream, message_id(tup, field, settings))
                 self._ids[known] = pane
                 if pane.ids is None:
                     pane.ids = []
@@ -512,7 +511,7 @@ class WindowTask:
         field = self.settings.id_field
         if field is not None:
             tup = waiting.tup
-            self._ids[tup.component, tup.stream, _id(tup, field, self.settings)] = waiting
+            self._ids[tup.component, tup.stream, message_id(tup, field, self.settings)] = waiting
 
     def added(self) -> None:
         """Evaluate what is due at once, since a tuple that had waited is in its windows."""
@@ -525,75 +524,8 @@ class WindowTask:
         field = self.settings.id_field
         if field is not None:
             tup = waiting.tup
-            self._ids.pop((tup.component, tup.stream, _id(tup, field, self.settings)), None)
+            self._ids.pop((tup.component, tup.stream, message_id(tup, field, self.settings)), None)
             self._again = waiting.again
-
-
-def _windows(settings: Settings, keeper: WindowTask) -> Windows:
-    window = settings.window
-    if isinstance(window, Session):
-        return SessionWindows(keeper, window.gap_ms, settings.lateness_ms)
-    if window.length_ms and window.slide_ms:
-        in_memory = settings.aggregate is not None and settings.memory_limit is None
-        merge = keeper.aggregate.merge if in_memory else None
-        counts = type(settings.aggregate) is Count
-        return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms, merge, counts)
-    made: Windows
-    if window.length_count and window.slide_count:
-        made = CountWindows(keeper, window.length_count, window.slide_count)
-    elif window.length_count:
-        made = Latest(keeper, window.length_count, window.slide_ms)
-    else:
-        made = Recent(keeper, window.length_ms, window.slide_count)
-    return Ordered(made) if settings.has_event_time else made
-
-
-def _key_function(settings: Settings) -> Callable[[Tuple], Any]:
-    names = settings.key_by
-    if names is None:
-        return _no_key
-    if len(names) == 1:
-        name = names[0]
-
-        def key(tup: Tuple) -> Any:
-            value = tup[name]
-            kind = type(value)
-            if kind is list or kind is dict:
-                raise _unusable(settings, value)
-            return inner(value)
-
-        return key
-
-    def keys(tup: Tuple) -> Any:
-        values = tuple([tup[name] for name in names])
-        try:
-            hash(values)
-        except TypeError:
-            raise _unusable(settings, values) from None
-        return inner(values)
-
-    return keys
-
-
-def _no_key(_: Tuple) -> None:
-    """Return the key of all tuples of a bolt whose windows are those of the task."""
-
-
-def _unusable(settings: Settings, value: object) -> ReportedFailedException:
-    return ReportedFailedException(
-        f"{settings.who}: key_by {', '.join(settings.key_by or ())} has the value {value!r:.80}; a key is made of strings, numbers, "
-        "booleans and None, no lists and objects"
-    )
-
-
-def _id(tup: Tuple, field: str, settings: Settings) -> Any:
-    value = tup[field]
-    if value is None or type(value) is list or type(value) is dict:
-        raise ReportedFailedException(
-            f"{settings.who}: id_field {field} has the value {value!r:.80}; a message id is a string or a number, which each tuple "
-            "has of its own"
-        )
-    return value
 
 
 def _senders(context: Context) -> dict[tuple[str, str], int]:
