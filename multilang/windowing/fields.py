@@ -65,4 +65,4 @@ def message_id(tup: Tuple, field: str, settings: Settings) -> Any:
             f"{settings.who}: id_field {field} has the value {value!r:.80}; a message id is a string or a number, which each tuple "
             "has of its own"
         )
-    return value
+    return inner(value)

@@ -255,7 +255,7 @@ class SavedTask(WindowTask):
             pane.fresh_from = pane.spilled + len(pane.accumulator)
         else:
             saved = self.aggregate.save(pane.accumulator)
-        ids = None if pane.ids is None else pane.ids[begin:]
+        ids = None if pane.ids is None else [(*place, outer(id)) for *place, id in pane.ids[begin:]]
         parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids]
         is_touched = (key, slot) in self._touched  # it has tuples that were in no early evaluation yet
         if pane.numbers or is_touched:
@@ -369,7 +369,8 @@ class SavedTask(WindowTask):
         for _, chunk in chunks:
             if chunk[5] is not None:
                 pane.ids = pane.ids or []
-                for known in map(tuple, chunk[5]):
+                for component, stream, id in chunk[5]:
+                    known = component, stream, from_json(id)
                     pane.ids.append(known)
                     self._ids[known] = pane
         self.windows.load(key, slot, pane)

@@ -78,6 +78,13 @@ def test_replays_of_what_is_in_the_checkpoint_are_acked_and_count_once():
     assert after.unfinished == []
 
 
+def test_ids_that_json_tells_apart_are_those_of_different_tuples():
+    before = give(started(bolt(Tumbling(6))), (1, 0), (True, 0), (1.0, 0), (1, 0))
+    after = give(started(bolt(Tumbling(6)), committed(before)), (True, 0), (1.0, 0), ("1", 0), (0, 0), (False, 0))
+    assert repr(after.values) == repr([[[1, True, 1.0, "1", 0, False]] * 2])
+    assert after.unfinished == []
+
+
 def test_what_came_after_the_checkpoint_is_not_in_it():
     run = give(started(bolt(Tumbling(4))), *ids(1, 2))
     state = committed(run)
