@@ -21,6 +21,7 @@ import pytest
 from multilang.shipping.cluster.artifacts import cache_folder, storm_jars
 from multilang.shipping.maven import Artifact, fetch_jars
 from tests.authority import PASSWORD, Authority
+from tests.storm import jvm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,7 +183,8 @@ class ZooKeeperServer(Server):
         (self.folder / "zoo.cfg").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         main = f"{self._shade}.server.ZooKeeperServerMain"
         path = f"{storm_jars() / 'lib'}/*"
-        return ["java", "-Xmx96m", *_JVM, *self._options, "-cp", path, main, str(self.folder / "zoo.cfg")]
+        quick = jvm.daemon(self.name).split()
+        return ["java", "-Xmx96m", *_JVM, *quick, *self._options, "-cp", path, main, str(self.folder / "zoo.cfg")]
 
     def _more(self) -> dict[str, object]:
         return {}

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang.shipping.cluster.artifacts import java, runs_sources, storm_jars
+from multilang.shipping.cluster.artifacts import BRIEF_JVM, java, runs_sources, storm_jars
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.java_text import HELPERS, java_value
 from multilang.topology.java import JavaComponent, JavaObject, java_class_names
@@ -95,7 +95,7 @@ def _made(topology: Topology, wanted: Mapping[str, JavaObject], jars: Sequence[P
         source, out = Path(folder, "MadeForStorm.java"), Path(folder, "made")
         source.write_text(_PROGRAM.format(made="\n".join(lines), helpers="\n".join(HELPERS)), encoding="utf-8")
         path = os.pathsep.join([str(storm_jars() / "lib" / "*"), *map(str, jars)])
-        command = [java() or "java", "-cp", path, "-Dlog4j2.level=OFF", str(source), str(out)]
+        command = [java() or "java", *BRIEF_JVM, "-cp", path, "-Dlog4j2.level=OFF", str(source), str(out)]
         try:
             shown = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_LIMIT)
         except subprocess.TimeoutExpired:

@@ -29,12 +29,12 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 LIMIT = 300.0  # seconds for an archive, on a busy machine
 
 
-def archive_of(name: str) -> Path:
-    """Return the file of the archive of this name for this virtual environment and this Java, which may not exist yet."""
+def archive_of(name: str, folder: Path = Path(sys.prefix)) -> Path:
+    """Return the file of the archive of this name for this Java, by default of this virtual environment; it may not exist yet."""
     program = Path(java() or "java").resolve()
     changed = program.stat().st_mtime_ns if program.exists() else 0
     key = hashlib.sha256(f"{program} {changed}".encode()).hexdigest()[:12]
-    return Path(sys.prefix, f"{name}-{key}.jsa")
+    return folder / f"{name}-{key}.jsa"
 
 
 def archive() -> Path:

@@ -66,10 +66,11 @@ def storm_programs() -> None:
 
 @pytest.fixture(scope="session")
 def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf={**PATIENT, **jvm.conf()})
+    lists = tmp_path_factory.mktemp("classes")
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf={**PATIENT, **jvm.conf(lists)})
     try:
         cluster.up()
-        jvm.make_archive(lambda conf: train(cluster, conf))
+        jvm.make_archives(lists, lambda conf: train(cluster, conf))
         yield cluster
     finally:
         cluster.down()

@@ -10,6 +10,7 @@ from kazoo.security import READ_ACL_UNSAFE, make_digest_acl_credential
 
 from multilang.shipping.cluster import Cluster
 from multilang.transport.keys import DIGEST
+from tests.storm import jvm
 from tests.storm.conftest import PATIENT
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class SecuredCluster(Cluster):
             drpc=True,
             conf={
                 **PATIENT,
+                **jvm.conf(),
                 # Storm's own clients log in by digest to no other host: the server names itself so.
                 "nimbus.seeds": ["localhost"],
                 "storm.local.hostname": "localhost",

@@ -16,6 +16,7 @@ from multilang.shipping.cluster import Cluster
 from multilang.shipping.errors import ClusterError
 from tests.cli.command import COMMAND, ROOT, multilang
 from tests.soak import soak_only
+from tests.storm import jvm
 from tests.storm.conftest import LIMIT, wait_for
 
 
@@ -29,7 +30,8 @@ def test_up_goes_on_after_kill_9_and_down_leaves_nothing(storm_programs: None, t
     home = tmp_path / "home"
     cluster = Cluster(home)
     try:
-        broken_off = subprocess.Popen([COMMAND, "cluster", "up", "--home", home], stderr=subprocess.DEVNULL)
+        options = [word for name in jvm.DAEMONS for word in ("-c", f"{name}.childopts={json.dumps(jvm.daemon(name))}")]
+        broken_off = subprocess.Popen([COMMAND, "cluster", "up", "--home", home, *options], stderr=subprocess.DEVNULL)
         wait_for(lambda: "nimbus" in set(cluster.processes().values()), "Nimbus is started", LIMIT)
         broken_off.send_signal(signal.SIGKILL)
         broken_off.wait()

@@ -18,6 +18,7 @@ from multilang.shipping.cluster.artifacts import runs_sources
 from multilang.shipping.storm_yaml import read_conf
 from multilang.transport.keys import KERBEROS
 from tests.cli.command import multilang
+from tests.storm import jvm
 from tests.storm.conftest import LIMIT, wait_for
 from tests.storm.kdc import PROGRAMS, REALM, SYSTEM, Kdc
 from tests.storm.secured import AUTH, write_secret
@@ -66,7 +67,11 @@ def nimbus(storm_programs: None, kdc: Kdc, tmp_path_factory: pytest.TempPathFact
         conf={
             "storm.thrift.transport": KERBEROS,
             "java.security.auth.login.config": str(jaas),
-            **{f"{name}.childopts": f"-Djava.security.krb5.conf={kdc.conf}" for name in ("nimbus", "drpc")},
+            **jvm.conf(),
+            **{
+                f"{name}.childopts": f"-Djava.security.krb5.conf={kdc.conf} {jvm.daemon(name)}"
+                for name in ("nimbus", "drpc")
+            },
             "storm.principal.tolocal": f"{AUTH}.KerberosPrincipalToLocal",
             "nimbus.authorizer": f"{AUTH}.authorizer.SimpleACLAuthorizer",
             "nimbus.impersonation.authorizer": f"{AUTH}.authorizer.ImpersonationAuthorizer",

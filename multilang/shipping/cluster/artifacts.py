@@ -14,6 +14,8 @@ from multilang.shipping.errors import ClusterError
 from multilang.shipping.maven import Artifact, fetch_jars
 
 STORM_VERSION = "2.8.3"
+# For a JVM that ends soon, such as a compiler's: code that is compiled well costs more there than it saves.
+BRIEF_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 # The jars on a worker's class path, which a release has in lib-worker.
 _WORKER_JARS = (
     *("storm-client-*", "storm-shaded-deps-*", "slf4j-api-*", "log4j-*", "kryo-*", "reflectasm-*", "minlog-*"),

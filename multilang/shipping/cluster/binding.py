@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.shipping.cluster.artifacts import java, runs_sources
+from multilang.shipping.cluster.artifacts import BRIEF_JVM, java, runs_sources
 from multilang.shipping.errors import ClusterError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def prepare(home: Path, jars: Path) -> None:
         shown = subprocess.run(
             [
                 java() or "java",
+                *BRIEF_JVM,
                 "-m",
                 "jdk.compiler/com.sun.tools.javac.Main",
                 "-d",
