@@ -57,7 +57,7 @@ def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] 
     before = sc.getLocalProperty(DESCRIPTION)
     sc.setLocalProperty(DESCRIPTION, description)
     try:
-        return _collected(rdd) if tell is None else _watched(rdd, sc, sizes, tell, description)
+        return _collected(rdd) if tell is None else _watched(rdd, sc, sizes, tell)
     finally:
         sc.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
 
@@ -69,18 +69,16 @@ def _collected(rdd: RDD[Any]) -> list[Any]:
         raise_readable(error)
 
 
-def _watched(
-    rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None], description: str
-) -> list[Any]:
+def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None]) -> list[Any]:
     from pyspark import InheritableThread
 
-    group = f"multilang-{uuid4()}"
+    tag = f"multilang-{uuid4()}"  # no group: the jobs stay in the caller's, who may cancel it
     answer: list[Any] = []
     done = Event()
 
     def work() -> None:
         try:
-            sc.setJobGroup(group, description)
+            sc.addJobTag(tag)
             answer.append(_collected(rdd))
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)
@@ -91,9 +89,9 @@ def _watched(
     thread.start()
     try:
         while not done.wait(_STEP_SECS):
-            tell(_done(sc, group), sum(sizes))
+            tell(_done(sc, tag), sum(sizes))
     except BaseException:
-        sc.cancelJobGroup(group)
+        sc.cancelJobsWithTag(tag)
         thread.join()
         raise
     thread.join()
@@ -103,11 +101,12 @@ def _watched(
     return answer[0]  # type: ignore[no-any-return]
 
 
-def _done(sc: SparkContext, group: str) -> int:
-    """Return the number of ended tasks in the jobs of this group."""
+def _done(sc: SparkContext, tag: str) -> int:
+    """Return the number of ended tasks in the jobs with this tag."""
     tracker = sc.statusTracker()
+    of_java: Any = sc._jsc.sc().statusTracker()
     total = 0
-    for job in tracker.getJobIdsForGroup(group):
+    for job in of_java.getJobIdsForTag(tag):
         info = tracker.getJobInfo(job)
         for stage in info.stageIds if info is not None else ():
             found = tracker.getStageInfo(stage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cached_property
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, cast
 
@@ -137,13 +138,18 @@ def _differences(then: dict[str, Any], now: dict[str, Any]) -> Iterator[str]:
                 yield f"{key} of {spec['kind']} {id!r} was {before.get(key)!r}, and is {spec.get(key)!r}"
 
 
-class BatchRows:
-    """The rows of a query's batches, as its checkpoint tells them apart."""
+class QueryLog:
+    """The id of a query, and the rows of its batches, as its checkpoint has them."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         self._place = _Place(spark, checkpoint)
 
-    def of(self, batch: int) -> str | None:
+    @cached_property
+    def query(self) -> str:
+        """The query's id, which Spark writes before the first batch, and keeps from one start to the next."""
+        return str(loads(self._place.read("metadata") or "{}")["id"])
+
+    def rows(self, batch: int) -> str | None:
         """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not say.
 
         It is a hash of the offset of each source. A source of files has only the number of a list there, so that the

@@ -23,7 +23,7 @@ from spark_bridge.job.states import NoStates, States, is_stateful
 from spark_bridge.job.status import QueryFigures
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import brief, raise_readable
-from spark_bridge.stream.checkpoint import BatchRows, check_same, local_folder, written_directly
+from spark_bridge.stream.checkpoint import QueryLog, check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
 from spark_bridge.stream.own_spouts import log_of, own_spouts
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from spark_bridge.job import FailedTuple, JobResult
     from spark_bridge.job.states import Where
 
-_QUERY = "sql.streaming.queryId"  # Spark's local property in the thread that runs a batch
 _TOLD_SECS = 10.0
 _MAX_FAILED = 1000  # number of the latest lost rows that are kept
 _SLOW_START = (
@@ -128,7 +127,7 @@ def stream_topology(
             outputs = []
         kept = outputs_of(declared, outputs)
         check_types(declared, kept)
-        planned = BatchRows(spark, checkpoint)
+        planned = QueryLog(spark, checkpoint)
         batches = _Batches(topology, frames, conf or {}, kept, each_batch, max_replays, seed, log, handover, planned)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
@@ -154,7 +153,7 @@ class _Batches:
         seed: int,
         log: States | Transactions | None,
         handover: Handover | None,
-        planned: BatchRows,
+        planned: QueryLog,
     ) -> None:
         """Begin no batch yet.
 
@@ -197,10 +196,11 @@ class _Batches:
     def _process(self, rows: DataFrame, batch: int) -> None:
         spark = rows.sparkSession
         sc = spark.sparkContext
-        query = str(sc.getLocalProperty(_QUERY))
         log = self._log
         start = monotonic()
-        planned = None if log is None else self._planned.of(batch)
+        # Not from Spark's local property, which only a thread has that pyspark has pinned to one of Java's
+        query = "" if log is None else self._planned.query
+        planned = None if log is None else self._planned.rows(batch)
         if log is not None and log.begin(query, batch, planned) is None:
             self._came_of(batch, rows=0, repeated=True)
             return

@@ -87,3 +87,14 @@ def test_a_query_that_is_stopped_in_a_batch_ends_without_a_word(
     found, said = end(process)
     assert (process.returncode, found) == (0, "None\n"), said[-3000:]
     assert "\tat " not in said  # no stack of Java's
+
+
+@soak_only
+def test_queries_count_for_themselves_where_pyspark_pins_no_threads(
+    spark_programs: None, lines: Lines, tmp_path: Path
+) -> None:
+    lines.put(["moon moon cow"])
+    process = driver("two_queries", tmp_path, {}, PYSPARK_PIN_THREAD="false")
+    _, said = end(process)
+    assert process.returncode == 0, said[-3000:]
+    assert state_of(str(tmp_path / "state")) == {"moon": 4, "cow": 2}

@@ -19,7 +19,7 @@ from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.stream import BatchProgress, stream_topology
-from spark_bridge.stream.checkpoint import written_directly
+from spark_bridge.stream.checkpoint import QueryLog, written_directly
 from tests.servers import wait_for
 from tests.spark.job.components import Count, Rows, Split, Words
 from tests.spark.job.test_stateful import wider
@@ -56,6 +56,7 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
     lines.put(sentences(40, 70))
     with start() as query:
         assert query.query.name == "stateful"
+        assert QueryLog(spark, str(checkpoint)).query == query.query.id
         query.process_available()
         assert state_of(durable) == words_of(70)
         wait_for(lambda: len(told) == 2, "Spark told of both batches")
