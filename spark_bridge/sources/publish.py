@@ -53,11 +53,15 @@ def publish(
         The published source.
 
     Raises:
-        SourceError: A column's type has no JSON form, or something is published at ``url`` already.
+        SourceError: A column's type has no JSON form, there is no column, or something is published at ``url`` already.
     """
     if group_rows < 1:
         raise SourceError(f"group_rows={group_rows}: a row group has at least one row")
     rdd, names, kinds = rdd_and_kinds(rows, fields)
+    if not names:
+        raise SourceError(
+            "the DataFrame has no columns, and a file of Parquet's no rows then: select a column, such as lit(1)"
+        )
     folder = Folder(url)
     before: dict[str, Any] | None = None
     if MANIFEST in folder.names():
