@@ -221,6 +221,12 @@ class Component:
         """End the component; the runner calls this."""
         self.close()
 
+    def _runner_gave_up(self) -> None:
+        """Release what others wait for; the runner calls this when the component died and the process lives on.
+
+        It does nothing unless it is overridden: the end of a process would release all.
+        """
+
     def _shadow(self, base: type, methods: Mapping[str, Any]) -> None:
         """Replace ``base``'s methods by the collector's, unless the user's class overrides them."""
         for name, method in methods.items():
@@ -244,6 +250,11 @@ def attach(component: Component, collector: Any, conf: dict[str, Any], context: 
 def end(component: Component) -> None:
     """End a component: its ``close``, and what its base classes do around it."""
     component._runner_ended()
+
+
+def give_up(component: Component) -> None:
+    """Let a component that died, in a process that lives on, release what others wait for; ``close`` is not called."""
+    component._runner_gave_up()
 
 
 def collector_of(component: Component) -> Any:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from multilang.component.base import Component, give_up
 from multilang.component.clock import SYSTEM_CLOCK, virtual_clock
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
@@ -146,6 +147,7 @@ class ActorTopology(LocalTopology):
                 self.out.clear()
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
+                self._give_up(actor)
                 wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
                 if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
@@ -233,12 +235,22 @@ class ActorTopology(LocalTopology):
 
     def restart(self, actor: BoltActor | SpoutActor) -> None:
         """Replace a dead component by a new one."""
+        self._give_up(actor)
         actor.stats.restarts += 1
         if isinstance(actor, BoltActor):
             actor.settle()
             actor.stats.lost += actor.stats.unfinished
             actor.stats.idle = 0
         self.start(actor)
+
+    def _give_up(self, actor: BoltActor | SpoutActor) -> None:
+        """Let a dead component release what others wait for, such as its place in a group of consumers."""
+        component = innermost(actor.component)
+        if isinstance(component, Component):
+            try:
+                give_up(component)
+            except Exception as error:  # noqa: BLE001  # the task is started again all the same
+                self._error(actor.plan, describe(error, component, None, "after its death"))
 
     def close(self) -> None:
         """Close all components."""

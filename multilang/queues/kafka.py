@@ -164,6 +164,8 @@ class KafkaSpout(ReliableSpout):
         self._gone_on = f"group {self.group!r} of {self._topic.where} went on without this task"
         # For as long as a tuple may take, there may be no room for another one, and so no call of next_tuple.
         silence = max(_SILENCE_SECS, self.session_secs, 3 * (conf.get("topology.message.timeout.secs") or 0))
+        topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
+        self._rest = Rest(topic, self.group, self.session_secs, self.clock, self.log)
         self._consumer = self._topic.consumer(
             {
                 "group.id": self.group,
@@ -177,8 +179,6 @@ class KafkaSpout(ReliableSpout):
                 "error_cb": self._away,
             }
         )
-        topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
-        self._rest = Rest(topic, self.group, self.session_secs, self.clock, self.log)
         self._consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def next_tuple(self) -> None:
@@ -236,6 +236,9 @@ class KafkaSpout(ReliableSpout):
             closing = Thread(target=self._consumer.close, daemon=True)
             closing.start()
             closing.join(PATIENCE_SECS)
+
+    def _runner_gave_up(self) -> None:
+        self.close()  # the group would wait for this member, or leave its partitions with it
 
     def _options(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         found = with_options(conf, self.options)

@@ -7,6 +7,7 @@ from random import Random
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from multilang.component.base import give_up
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
@@ -136,6 +137,7 @@ class _Task:
 
     def _died(self, error: BaseException, where: str) -> None:
         """Start the task again after an exception, with a new object."""
+        give_up(self.component)
         if isinstance(error, SparkJobError):
             raise error
         said = describe(error, self.component, None, where)

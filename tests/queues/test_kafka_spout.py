@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 import random
@@ -460,6 +461,30 @@ def test_tasks_that_come_and_go_commit_no_message_that_is_not_done(kafka, seed):
     assert done == set(range(60))
     for each in runs:
         each.close()
+
+
+class DiesOnce(KafkaSpout):
+    deaths: list[str]
+
+    def emit(self, values, *more):
+        if values[0] == "7" and not self.deaths:
+            self.deaths.append("7")
+            raise RuntimeError("once")
+        return super().emit(values, *more)
+
+    def __deepcopy__(self, _):
+        return copy.copy(self)  # with the same list of deaths
+
+
+def test_a_task_that_dies_in_a_process_that_lives_on_leaves_the_group(kafka, tmp_path):
+    queue = Queue(kafka, 2, 20)
+    spout = queue.spout(DiesOnce, session_secs=45.0)
+    spout.deaths = []
+    with LocalCluster(mode="inprocess") as cluster:
+        cluster.submit(orders(spout, str(tmp_path / "out"))).wait(timeout=30)
+    assert spout.deaths
+    assert set(written(tmp_path / "out")) == set(range(20))
+    assert queue.all_done()
 
 
 # ---- nothing more ----
