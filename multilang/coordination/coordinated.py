@@ -14,6 +14,7 @@ It differs from Storm's where Storm's loses a request or leaves it to a timeout:
 - a failed id is remembered as failed, so that its later tuples fail at once, instead of being held until they time out;
 - more reports or tuples than possible fail the id, instead of never finishing it, and so does a second report of one task,
   which would stand for that of another if the id came again, in part;
+- if an id is used again after it expired, and the bolt acks a tuple of the time before, the id fails;
 - tuples that are held when an id expires are failed; an id lives at least as long as the message timeout, and forever
 if ``topology.enable.message.timeouts`` is false;
 - no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
@@ -22,6 +23,7 @@ if ``topology.enable.message.timeouts`` is false;
 from __future__ import annotations
 
 from _thread import RLock, get_ident
+from builtins import id as builtin_id
 
 from multilang.component.bolt import BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException, UnrecoverableError
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
+
+
+_MOST_EXPIRED = 10_000  # ids
 
 
 class CoordinatedBolt(Wrapper):
@@ -100,6 +105,8 @@ class CoordinatedBolt(Wrapper):
         self._attach(collector, conf, context)
         self.tracked = Tracked()
         self._lock = RLock()
+        self._expired: dict[Hashable, None] = {}  # the newest ones; the bolt may still hold tuples of them
+        self._again: dict[Hashable, dict[int, Tuple]] = {}  # ids that came again after that -> the tuples of this time
         self._tasks = [task for target in context.targets.get(COORD_STREAM, {}) for task in context.tasks(target)]
         self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
@@ -129,6 +136,7 @@ class CoordinatedBolt(Wrapper):
         others = self._others(wants_ticks)
         converts = self.as_id is not None
         late = self._late if self._fair is None else ()
+        again = self._again
 
         def execute(tup: Tuple) -> None:
             other = others.get(tup.stream)
@@ -143,6 +151,8 @@ class CoordinatedBolt(Wrapper):
             else:
                 if converts:
                     tup.values[0] = info.id
+                if again and id in again:
+                    again[id][builtin_id(tup)] = tup
                 inner(tup)
                 if late:
                     self._settle_late()
@@ -185,6 +195,8 @@ class CoordinatedBolt(Wrapper):
             if info is None:
                 if self.as_id is not None:
                     id = self.as_id(id)
+                if id in self._expired:
+                    self._again[id] = {}
                 info = Tracking(id, self.id_stream is None, self._age.now, self._report, self._lock)
                 self.tracked[id] = info
             return info
@@ -226,14 +238,14 @@ class CoordinatedBolt(Wrapper):
 
     def _acker(self) -> Callable[[Tuple | str], None]:
         """Return the ``ack`` that the bolt calls."""
-        get, ack, lock = self.tracked.get, self._ack, self._lock
+        get, ack, lock, again = self.tracked.get, self._ack, self._lock, self._again
         due = self._due_reports if self._fair is None else 0
 
         def acked(tup: Any) -> None:
             if type(tup) is str or not tup.unfinished:
                 tup = self._received(tup)
             info = get(tup.values[0])
-            if info is None or tup.stream == TICK_STREAM:
+            if info is None or tup.stream == TICK_STREAM or (again and self._is_earlier(tup, info)):
                 ack(tup)
             elif info.reports < due and not info.failed:  # by far the most frequent case
                 info.received += 1
@@ -288,6 +300,20 @@ class CoordinatedBolt(Wrapper):
             if info is not None:
                 self._give_up(info, "a tuple of it was failed")
             self._fail(given)
+
+    def _is_earlier(self, tup: Tuple, info: Tracking) -> bool:
+        """Return whether the bolt got the tuple when its id came before, and expired; then the id fails.
+
+        It would be counted in the place of another one, which is still to come.
+        """
+        own = self._again.get(info.id)
+        if own is None or builtin_id(tup) in own:
+            return False
+        if not info.failed:
+            why = "the bolt still held a tuple of the time before, when the id expired; use each id once"
+            self.log(f"id {info.id!r} fails: {why}", "warn")
+            self._give_up(info, why)
+        return True
 
     def _fail_acked(self, tup: Tuple) -> None:
         """Fail the id of a tuple after which the bolt raised an exception although it had acked it."""
@@ -363,6 +389,7 @@ class CoordinatedBolt(Wrapper):
             for task in self._tasks:
                 self._emit([id, counts.get(task, 0)], COORD_STREAM, anchors, task)
             del self.tracked[id]
+            self._again.pop(id, None)
             for tup in held:
                 self._ack(tup)
 
@@ -391,4 +418,8 @@ class CoordinatedBolt(Wrapper):
     def _tick(self) -> None:
         with self._lock:
             for info in self.tracked.let_go(self._age.tick()):
+                self._again.pop(info.id, None)
+                self._expired[info.id] = None
+                if len(self._expired) > _MOST_EXPIRED:
+                    del self._expired[next(iter(self._expired))]
                 self._give_up(info, "it was not finished in time")

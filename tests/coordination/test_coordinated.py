@@ -348,6 +348,42 @@ def test_task_ids_that_come_after_the_end_of_an_id_are_no_reports():
     assert task.failed == [(COORD_STREAM, "a", 1)]
 
 
+@pytest.mark.parametrize("reported", ["first", "last"])
+def test_a_tuple_of_an_earlier_life_of_an_id_stands_for_none_of_the_present_one(reported):
+    task = Task(Keeping(), FROM_ONE)
+    bolt = task.bolt.wrapped
+    task.data("a")
+    while task.bolt.tracked:
+        task.tick()
+    task.data("a")
+    task.data("a")
+    if reported == "first":
+        task.report("a", 2)
+    bolt.ack(bolt.kept[1])
+    bolt.ack(bolt.kept[0])  # of the earlier one; one of the present one is still to come
+    if reported == "last":
+        task.report("a", 2)
+    task.settle()
+    assert bolt.finished == []
+    assert "still held a tuple of the time before" in task.logged[-1]
+    assert (COORD_STREAM, "a", 2) in task.failed
+
+
+def test_an_id_that_comes_again_after_it_expired_is_finished_if_the_bolt_holds_nothing_of_before():
+    task = Task(Keeping(), FROM_ONE)
+    bolt = task.bolt.wrapped
+    task.data("a")
+    while task.bolt.tracked:
+        task.tick()
+    task.data("a")
+    task.report("a", 1)
+    bolt.ack(bolt.kept[1])
+    task.settle()
+    assert bolt.finished == ["a"]
+    bolt.ack(bolt.kept[0])
+    assert not task.bolt.tracked
+
+
 def test_a_tick_is_no_id_and_reaches_only_a_bolt_that_takes_ticks():
     ticks = []
 
