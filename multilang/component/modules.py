@@ -1,7 +1,9 @@
 """Import the module that a topology stands in, by its name or its file's path.
 
 Each topology's folder may have its own ``helpers.py``, and all are imported under one name. So when a topology of another
-folder is loaded in the same process, what it imports from beside itself is its own, and not what the last one left.
+folder is loaded in the same process, what it imports from beside itself is its own, and not what the last one left. The
+modules of the last one are put aside until a topology of its folder is loaded again. A function that imports one of them only
+when it is called finds that of the topology that was loaded last.
 """
 
 from __future__ import annotations
@@ -83,17 +85,16 @@ def _from_file(path: str) -> ModuleType:
     if not os.path.isfile(path):
         raise ConfigError(f"there is no file {path!r}; {_near(path)}")
     path = os.path.abspath(path)
-    if path in _files:
-        return _files[path]
+    folder, name = os.path.split(path[:-3])
+    project = _project_around(path)
+    home = folder if project is None else project.source
+    if home in _folders:
+        _prefer(home, name, first=project is None)  # which puts its modules back
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
             return module
-    folder, name = os.path.split(path[:-3])
-    project = _project_around(path)
-    if project is None:
-        _prefer(folder, name, first=True)
-    else:
-        _prefer(project.source, name, first=False)  # as streamparse does: its components, then its topologies
+    _prefer(home, name, first=project is None)
+    if project is not None:  # as streamparse does: its components, then its topologies
         sys.path += [each for each in (folder, project.root) if each not in sys.path]
     if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
         name = "".join(letter if letter.isalnum() else "_" for letter in path)
@@ -117,7 +118,6 @@ def _from_file(path: str) -> ModuleType:
     except BaseException:
         del sys.modules[name]
         raise
-    _files[path] = module
     return module
 
 
@@ -149,8 +149,8 @@ def _project_around(path: str) -> Any:
 _LIBRARY = ("multilang", "spark_bridge")
 _INSTALLED = {"site-packages", "dist-packages"}
 
-_files: dict[str, ModuleType] = {}  # those that were imported by their paths
-_folders: list[str] = []  # from which they import others, the last one first
+_folders: list[str] = []  # from which topologies import modules, the last one first
+_aside: dict[str, dict[str, ModuleType]] = {}  # folder -> modules of its, while another folder's have their names
 
 
 def _prefer(folder: str, own: str, *, first: bool) -> None:
@@ -168,9 +168,12 @@ def _prefer(folder: str, own: str, *, first: bool) -> None:
     if folder not in sys.path[:place]:
         sys.path[:] = [each for each in sys.path if each != folder]
         sys.path.insert(0 if first else place, folder)
-    taken = {each for each in _names_in(folder) - {own} if each in sys.modules and _is_of(sys.modules[each], others)}
-    for name in [each for each in sys.modules if each.partition(".")[0] in taken]:
-        del sys.modules[name]
+    for name in _names_in(folder) - {own, *_LIBRARY} & sys.modules.keys():
+        home = next((each for each in others if _is_of(sys.modules[name], each)), None)
+        if home is not None:
+            inner = [each for each in sys.modules if each.partition(".")[0] == name]
+            _aside.setdefault(home, {}).update((each, sys.modules.pop(each)) for each in inner)
+    sys.modules.update(_aside.pop(folder, {}))
     _folders[:] = [folder, *others]
 
 
@@ -197,7 +200,11 @@ def _check_imports(path: str) -> None:
         ):
             continue
         for its_own in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
-            if os.path.isfile(its_own) and not os.path.samefile(its_own, taken) and name in _imports_of(path):
+            if (
+                os.path.isfile(its_own)
+                and os.path.realpath(taken) != os.path.realpath(its_own)
+                and name in _imports_of(path)
+            ):
                 raise ConfigError(
                     f"{path} imports {name!r}, which this process has already imported from {taken}, and not from "
                     f"{its_own}: give one of the two another name, or load the topology in a process of its own"
@@ -217,10 +224,10 @@ def _imports_of(path: str) -> set[str]:
     return {each.partition(".")[0] for each in found}
 
 
-def _is_of(module: ModuleType, folders: Sequence[str]) -> bool:
-    """Return whether a module without a package is imported from one of the folders."""
+def _is_of(module: ModuleType, folder: str) -> bool:
+    """Return whether a module without a package is imported from the folder."""
     places = [*getattr(module, "__path__", ()), os.path.splitext(getattr(module, "__file__", None) or "")[0]]
-    return any(os.path.join(each, module.__name__) in places for each in folders)
+    return os.path.join(folder, module.__name__) in places
 
 
 def _explain(problem: ImportError, path: str) -> None:

@@ -111,7 +111,8 @@ class Acker:
                 self.answered += 1
                 self.complete(((entry >> _TASK_BITS) - 1, root, True))
         elif (bucket := self._bucket(root)) is None:
-            newest[root] = value
+            if messages:
+                newest[root] = value
         else:
             self._change(bucket, root, bucket[root] ^ value)
 

@@ -97,7 +97,8 @@ class BoltActor:
 
     def took_run(self, secs: float, tuples: int) -> None:
         """Note the time of so many tuples, which it took in a row."""
-        self.counted += tuples
+        self.counted = self.executed + tuples
+        self.every = self.countdown
         self.took(secs / tuples)
 
     @property

@@ -471,16 +471,17 @@ class _RowEntry:
             while batch.at < len(batch.groups):
                 before = batch.executed
                 start = perf_counter()
+                failure: Any = None
                 try:
                     actor.execute_rows(batch)  # type: ignore[misc]
                 except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-                    actor.took_run(perf_counter() - start, batch.executed - before)
-                    died(actor, error, batch.died_of)
-                else:
-                    actor.took_run(perf_counter() - start, batch.executed - before)
-                if out:
-                    mine = out[:]
-                    del out[: len(mine)]
+                    failure = error
+                actor.took_run(perf_counter() - start, batch.executed - before)
+                mine = out[:]
+                del out[: len(mine)]  # before a new task is started, which clears it if it can't be
+                if failure is not None:
+                    died(actor, failure, batch.died_of)
+                if mine:
                     run(mine)
 
         self.execute = execute

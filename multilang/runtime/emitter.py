@@ -119,7 +119,8 @@ class TupleEmitter:
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
         """Return the task ids of an emit if they were asked for.
 
-        A callback gets them once the current call into the component has returned, as on the wire.
+        A callback gets them once the current call into the component has returned, as on the wire. In process, a basic bolt that
+        gets rows may have processed more of them by then.
 
         Args:
             targets: The tasks that got the tuple; for a direct emit the task that it names.

@@ -10,7 +10,7 @@ no reference to it: to make a tuple costs more than most bolts do with it.
 from __future__ import annotations
 
 import sys
-from operator import length_hint
+from math import nan
 from typing import TYPE_CHECKING
 
 from multilang.protocol import UnserializableValue
@@ -37,7 +37,24 @@ _FANS = 3  # rows that a tuple must lead to on the average to go together: one b
 _LOOKED_AT = 50
 _WIDEST = 8  # the most values of a row whose emit is made for their number
 
-_references: Callable[[object], int] = getattr(sys, "getrefcount", lambda _: 0)
+
+def _uncounted(_: object) -> float:
+    return nan  # equals no number, so that no tuple is given again
+
+
+# From Python 3.14 on, and without its lock, a call may hold a reference that is not counted.
+_references: Callable[[object], float] = _uncounted
+if hasattr(sys, "getrefcount") and sys.version_info < (3, 14) and getattr(sys, "_is_gil_enabled", lambda: True)():
+    _references = sys.getrefcount
+
+
+def _alone(scope: Scope, anchors: list[Any]) -> float:
+    """Return the number of references to a tuple that no bolt has kept; ``RowCollector.many`` has it in the same places."""
+    tup = LocalTuple.__new__(LocalTuple)
+    scope.current = anchors[0] = tup
+    found = _references(tup)
+    scope.current = anchors[0] = None
+    return found
 
 
 class Rows:
@@ -204,7 +221,34 @@ class RowCollector:
 
         return execute_one
 
-    def many(  # noqa: C901  # one body, since each call from here costs a share of the rate
+    def _died(self, batch: Rows, tup: Any, edge: int, rest: list[list[Any]], others: int) -> None:
+        """Leave the rest of a group to the next task. The root is not done if its tuple was not acked before the task died of it.
+
+        Args:
+            batch: The groups.
+            tup: The tuple of which the task died; None if another one died of what its ack led to.
+            edge: The group's edge, with all that was emitted for it but rows.
+            rest: The rows that are left.
+            others: The number of those before that were not acked with the group.
+        """
+        root, _, given = batch.groups[batch.at]
+        done = len(given) - len(rest)
+        self._emitter.stats.acked += done - 1 - others
+        batch.executed += done
+        batch.died_of = tup
+        links = self._emitter.links
+        is_acked = tup is not None and not tup.unfinished
+        more = self._close(root)
+        edge = edge ^ more if is_acked else links.getrandbits(64)
+        if rest:
+            batch.groups[batch.at] = (root, edge, rest)
+            return
+        batch.at += 1
+        if is_acked:
+            ack = links.ack if links.acker is None else links.acker.ack
+            ack(root, edge, 0)
+
+    def many(
         self, process: Callable[[Tuple], None], failed: Callable[[Tuple, Exception], None]
     ) -> Callable[[Rows], None]:
         """Return the function that runs groups of rows until enough was emitted, and tells by ``at`` how far it came.
@@ -218,6 +262,7 @@ class RowCollector:
         named, acker, references, new = links.named, links.acker, _references, LocalTuple.__new__
         ack = links.ack if acker is None else acker.ack
         groups_out = self._groups
+        alone = _alone(scope, anchors)
 
         def execute(batch: Rows) -> None:
             origin, groups = batch.origin, batch.groups
@@ -228,7 +273,6 @@ class RowCollector:
             try:
                 for root, edge, given in groups if not batch.at else groups[batch.at :]:
                     tup: Any = None
-                    alone = -1  # the references to a tuple that nobody has kept
                     others = 0  # those that are not acked here
                     left = iter(given)
                     try:
@@ -245,7 +289,6 @@ class RowCollector:
                                 tup.edge = 0
                                 tup.unfinished = True
                                 scope.current = anchors[0] = tup
-                                alone = references(tup)
                             try:
                                 process(tup)
                             except Exception as error:  # noqa: BLE001  # user code
@@ -253,7 +296,7 @@ class RowCollector:
                             if not tup.unfinished:
                                 gather(True)  # which its ack or fail has ended
                                 others += 1
-                                alone = -1
+                                tup = None
                                 continue
                             tup.unfinished = False
                             if tup.edge:  # something was emitted that is no row
@@ -261,19 +304,9 @@ class RowCollector:
                                 tup.edge = 0
                             if named:
                                 named.pop(getattr(tup, "_id", ""), None)
-                                alone = -1
+                                tup = None
                     except BaseException:
-                        # The task dies, so that this tuple is not acked, and the root is not done; the next task gets the rest.
-                        done = len(given) - length_hint(left)
-                        stats.acked += done - 1 - others
-                        batch.executed += done
-                        batch.died_of = tup
-                        close(root)
-                        rest = list(left)
-                        if rest:
-                            groups[batch.at] = (root, links.getrandbits(64) if root else 0, rest)
-                        else:
-                            batch.at += 1
+                        self._died(batch, tup, edge, list(left), others)
                         raise
                     stats.acked += len(given) - others
                     batch.executed += len(given)

@@ -52,6 +52,7 @@ def folder(tmp_path, monkeypatch):
     """An empty folder to be in; what is imported meanwhile is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "helpers", raising=False)  # as another test's may be called
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
@@ -115,6 +116,22 @@ class TestLoading:
         assert [each.name for each in found] == ["first", "second"]
         assert [each.origin for each in found] == [f"{each}:topology" for each in files]
         assert [load_object(each.require_origin()) for each in found] == found
+
+    def test_a_file_that_is_loaded_again_finds_its_modules_as_they_were(self, folder):
+        first, second = (project(folder / each, "helpers.py", each) for each in ("first", "second"))
+        for each in (first, second):
+            each.with_name("later.py").write_text("def name():\n    import helpers\n    return helpers.NAME, helpers\n")
+        [(name, helpers), (other, _), (again, same)] = [
+            load_object(f"{each.with_name('later.py')}:name")() for each in (first, second, first)
+        ]
+        assert (name, other, again) == ("first", "second", "first")
+        assert same is helpers
+
+    def test_a_module_that_was_forgotten_is_imported_anew(self, folder, monkeypatch):
+        file = project(folder / "first", "helpers.py", "first")
+        before = load_topology(str(file))
+        monkeypatch.delitem(sys.modules, "main")
+        assert load_topology(str(file)) is not before
 
     @pytest.mark.parametrize("its_own", ["helpers.py", "helpers/__init__.py"])
     def test_a_module_that_somebody_else_has_imported_is_not_taken_for_the_one_beside_the_file(
