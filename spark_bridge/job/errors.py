@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from multilang.topology.errors import TopologyError
 
+UNNAMED = "None"  # the name that every query had in the first versions where pyspark pins no threads
+
 
 class NotOnSparkError(TopologyError):
     """Spark can't express this topology, or not with these sources.

@@ -16,6 +16,7 @@ from multilang.topology.stand_in import check_runs_here
 from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from spark_bridge.job.watch import SPARK_ERRORS, raise_readable
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.exact import by_place, exact_rows
 from spark_bridge.sources.named import in_order
@@ -154,7 +155,10 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
             f"the source of {component!r} is a streaming DataFrame, which has no end: run it with stream_topology, or read it "
             "with spark.read"
         )
-    return exact_rows(columns_of(component, fields, given))
+    try:
+        return exact_rows(columns_of(component, fields, given))
+    except SPARK_ERRORS as error:  # Spark looks at rows that it has here when it plans
+        raise_readable(error)
 
 
 def columns_of(component: str, fields: Sequence[str], given: Any) -> DataFrame:

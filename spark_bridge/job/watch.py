@@ -13,6 +13,7 @@ from pyspark.errors import PySparkException
 
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
 from spark_bridge.python import what_is_missing
+from spark_bridge.sources.errors import without_traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,13 +78,14 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
     done = Event()
 
     def work() -> None:
+        sc.addJobTag(tag)
         try:
-            sc.addJobTag(tag)
             answer.append(_collected(rdd))
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)
         finally:
             done.set()
+            sc.removeJobTag(tag)  # the thread of Java may be used again
 
     thread = InheritableThread(target=work)
     thread.start()
@@ -135,8 +137,8 @@ def brief(error: Exception) -> SparkJobError:
 
 
 _UNKNOWN = "the Spark job failed"
-_OURS = re.compile(r".*spark_bridge\.(?:job|sources)\.errors\.(\w+): (.*)", re.DOTALL)
-_BEHIND = re.compile(r"\n\n?\tat |\s+SQLSTATE: [0-9A-Z]{5}")  # what Spark has behind the text of an error
+_OF_A_JOB = re.compile(r".*spark_bridge\.job\.errors\.(\w+): (.*)", re.DOTALL)
+_OF_A_COLUMN = re.compile(r".*\[USER_RAISED_EXCEPTION\] spark_bridge\.sources\.errors\.(\w+): (.*)", re.DOTALL)
 
 
 def raise_readable(error: Exception) -> NoReturn:
@@ -150,9 +152,9 @@ def raise_readable(error: Exception) -> NoReturn:
 def readable(error: Exception) -> SparkJobError:
     """Return the error that a task raised, taken out of Spark's text around it, or else Spark's own message."""
     text = str(error)
-    ours = _OURS.match(text)
+    ours = _OF_A_JOB.match(text) or _OF_A_COLUMN.match(text)  # the first may tell of an error of a source
     if ours is not None:
-        said = _BEHIND.split(ours[2], maxsplit=1)[0].rstrip()
+        said = without_traces(ours[2])
         return (ComponentStartError if ours[1] == "ComponentStartError" else SparkJobError)(said)
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:

@@ -19,7 +19,7 @@ from spark_bridge.loaded import freeze_once
 from spark_bridge.python import what_is_missing
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
-from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
 from spark_bridge.sources.exact import exact_rows
 
 if TYPE_CHECKING:
@@ -405,6 +405,7 @@ def rdd_and_kinds(
     Raises SourceError for types without a JSON form.
     """
     from pyspark import RDD
+    from pyspark.errors import PySparkException
 
     if isinstance(rows, RDD):
         return rows, tuple(fields or ("value",)), None
@@ -419,7 +420,10 @@ def rdd_and_kinds(
             "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
             "spark_bridge.stream.stream_topology"
         )
-    rdd, kinds = exact_rows(rows)
+    try:
+        rdd, kinds = exact_rows(rows)
+    except PySparkException as error:  # Spark looks at rows that it has here when it plans
+        raise source_error(error, "the DataFrame can't be read") from None
     names = tuple(field.name for field in schema.fields)
     if fields is not None and len(fields) != len(names):
         raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
@@ -443,7 +447,7 @@ def source_error(error: Exception, what: str) -> SourceError:
     text = str(error)
     _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
     if ours:
-        return SourceError(said.splitlines()[0].removesuffix(" SQLSTATE: P0001"))  # of what a task of Java's raised
+        return SourceError(without_traces(said))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):

@@ -142,12 +142,19 @@ class QueryLog:
     """The id of a query, and the rows of its batches, as its checkpoint has them."""
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        self._checkpoint = checkpoint
         self._place = _Place(spark, checkpoint)
 
     @cached_property
     def query(self) -> str:
         """The query's id, which Spark writes before the first batch, and keeps from one start to the next."""
-        return str(loads(self._place.read("metadata") or "{}")["id"])
+        found = loads(self._place.read("metadata") or "{}").get("id")
+        if found is None:
+            raise NotOnSparkError(
+                f"the query's id is not in {self._checkpoint}/metadata, where Spark writes it: give the query the checkpoint whole, or begin "
+                "a new one, which reads its sources from their beginning, and with it an empty place of the state"
+            )
+        return str(found)
 
     def rows(self, batch: int) -> str | None:
         """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not say.

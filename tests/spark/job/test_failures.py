@@ -11,6 +11,7 @@ import pytest
 from multilang import BasicBolt, TopologyBuilder
 from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
 from spark_bridge.job.watch import readable
+from spark_bridge.sources.live import source_error
 from tests.soak import chosen
 from tests.spark.job.components import (
     Batches,
@@ -240,6 +241,24 @@ def test_rows_that_change_before_they_are_replayed_are_noticed(spark: SparkSessi
     conf = {"test.fail": same, "test.times": [1, 2, 1, 1, 2, 1]}
     with run_topology(failing(tasks, grouping), {"rows": rdd}, spark, conf=conf) as result:
         assert (result.acked, result.lost, result.rounds) == (1300, 0, 3)
+
+
+def test_an_error_of_a_source_in_a_component_is_the_components() -> None:
+    traceback = "Traceback (most recent call last):\n  ...\nspark_bridge.sources.errors.SourceError: it can't be read"
+    said = f"component 'rows' (task 3) can't be started: SourceError in component Spout in initialize: it can't be read\n{traceback}"
+    found = readable(
+        RuntimeError(f"Job aborted: spark_bridge.job.errors.ComponentStartError: {said}\n\n\tat a.B.c(B.scala:1)\n")
+    )
+    assert (type(found), str(found)) == (ComponentStartError, said)
+
+
+def test_a_text_that_looks_as_a_code_of_sparks_stays_in_its_message() -> None:
+    said = "'rows' emitted 'saw  SQLSTATE: 22003 in the log' for the field 'n'"
+    ours = f"spark_bridge.job.errors.SparkJobError: {said}\n\n\tat a.B.c(B.scala:1)\n"
+    assert str(readable(RuntimeError(ours))) == said
+    of_a_column = f"[USER_RAISED_EXCEPTION] spark_bridge.sources.errors.SourceError: {said} SQLSTATE: P0001\n\tat a.B"
+    assert str(readable(RuntimeError(of_a_column))) == said
+    assert str(source_error(RuntimeError(of_a_column), "the job")) == said
 
 
 def test_what_stands_behind_an_aborted_job_is_told() -> None:

@@ -202,6 +202,15 @@ def test_text_arrives_as_it_is_or_is_refused_by_its_columns_name(spark: SparkSes
             WAYS[number % len(WAYS)](frame([b"fine", text], column), tmp_path / str(number))
 
 
+@pytest.mark.parametrize("way", [live, by_job])
+def test_rows_that_spark_has_when_it_plans_are_refused_in_the_same_way(
+    spark: SparkSession, way: Callable[[DataFrame, Path], Any], tmp_path: Path
+) -> None:
+    frame = spark.sql("SELECT CAST(raw AS STRING) AS x FROM VALUES (X'FF') AS t(raw)")
+    with pytest.raises((SourceError, SparkJobError), match="column 'x' has text that is no UTF-8"):
+        way(frame, tmp_path)
+
+
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
 def test_a_moment_of_an_rdd_that_utc_does_not_have_is_refused(moment: datetime) -> None:
     hours = 14 if moment.year == 1 else -14
