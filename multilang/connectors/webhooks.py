@@ -176,6 +176,9 @@ class WebhookSpout(Spout):
             self._server.server_close()
             self._thread.join()
 
+    def _runner_gave_up(self) -> None:
+        self.close()  # the next task listens at the same port
+
     def _refuse_waiting(self) -> None:
         while True:
             try:

@@ -56,18 +56,44 @@ def test_a_request_is_answered_when_its_tuple_is_acked_or_fails(mode) -> None:
 
 
 def retried(port, number):
-    """Return the status of a request to a server that may not listen yet."""
+    """Return the status of a request to a server that may not listen yet, or closes connections as it dies."""
     found: list[int] = []
 
     def answered() -> bool:
         try:
             found.append(post(port, str(number).encode()))
-        except urllib.error.URLError:
+        except (urllib.error.URLError, ConnectionError):
             return False
         return True
 
     wait_for(answered, "the server listens")
     return found[-1]
+
+
+class DiesOnce(WebhookSpout):
+    deaths: list[str] = []
+
+    def emit(self, values, *more):
+        if values == [7] and not self.deaths:
+            self.deaths.append("7")
+            raise RuntimeError("once")
+        return super().emit(values, *more)
+
+
+def test_a_task_that_dies_in_a_process_that_lives_on_gives_its_port_to_the_next(monkeypatch) -> None:
+    monkeypatch.setattr(DiesOnce, "deaths", [])
+    port = free_port()
+    builder = TopologyBuilder()
+    builder.set_spout("hook", DiesOnce(port, answer_secs=20))
+    builder.set_bolt("takes", CollectingSink()).shuffle_grouping("hook")
+    with LocalCluster("inprocess", fail_fast=False) as cluster, ThreadPoolExecutor(1) as pool:
+        run = cluster.submit(builder.build("dies"))
+        sent = [pool.submit(retried, port, n) for n in (7, 8)]
+        run.wait(until=lambda run: all(each.done() for each in sent), timeout=60)
+        first, second = (each.result() for each in sent)
+        assert first in (503, 200)  # of the task that died, or of the next one, if it closed the connection
+        assert second == 200
+    assert DiesOnce.deaths
 
 
 @pytest.fixture
