@@ -26,7 +26,7 @@ class OtherFieldsError(SourceError, UnrecoverableError):
     """A spout declares other fields than its source has. A retry would not help."""
 
 
-_BEHIND = re.compile(r"\n\n?\tat |\s+SQLSTATE: [0-9A-Z]{5}(?=\s*(?:\n|$))")
+_BEHIND = re.compile(r"\n\n?\tat |(?:\s+SQLSTATE: [0-9A-Z]{5})+(?=\s*(?:\n|$))")
 
 
 def without_traces(text: str) -> str:

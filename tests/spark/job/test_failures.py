@@ -259,6 +259,8 @@ def test_a_text_that_looks_as_a_code_of_sparks_stays_in_its_message() -> None:
     of_a_column = f"[USER_RAISED_EXCEPTION] spark_bridge.sources.errors.SourceError: {said} SQLSTATE: P0001\n\tat a.B"
     assert str(readable(RuntimeError(of_a_column))) == said
     assert str(source_error(RuntimeError(of_a_column), "the job")) == said
+    of_a_query = f"spark_bridge.job.errors.SparkJobError: {said}\n SQLSTATE: 38000 SQLSTATE: XXKST\n=== Query ==="
+    assert str(readable(RuntimeError(of_a_query))) == said
 
 
 def test_what_stands_behind_an_aborted_job_is_told() -> None:
