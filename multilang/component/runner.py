@@ -167,7 +167,7 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
         elif _ends(bolt, collector, tup, error):
             raise error
 
-    return collector.in_rows(execute, process, failed)
+    return execute if collector.rows is None else collector.rows.runs(execute, process, failed)
 
 
 def _ends(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: Exception) -> bool:

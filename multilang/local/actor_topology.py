@@ -18,9 +18,10 @@ from multilang.local.actors import BoltActor, SpoutActor, is_idle
 from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.clock import SystemClock
-from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
 from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.spout_collector import LocalSpoutCollector
 from multilang.runtime.status import CheckpointStatus
 from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
 from multilang.runtime.tuples import IDLE, LocalTuple, Origin
@@ -139,7 +140,7 @@ class ActorTopology(LocalTopology):
                     self._give_timers(actor, collector)
                     actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
                     actor.execute_run = collector.execute_run
-                    actor.execute_rows = collector.execute_rows
+                    actor.execute_rows = None if collector.rows is None else collector.rows.execute
                 else:
                     self._start_spout(actor, component)
                 return

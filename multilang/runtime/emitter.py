@@ -28,12 +28,11 @@ class TupleEmitter:
         self.links = links
         self.stats = stats
         self.routes = plan.routes
-        # Emitted, but not sent; ``send_rows`` sends them, before anything that might overtake them.
-        self.rows: list[Any] = []
-        self.send_rows: Callable[[], None] = self.rows.clear
-        # Whether emits become rows now; ``end_rows`` ends that, since the tuple in process is acked or failed.
+        # Of a task whose emits may become rows, there is a RowCollector. It sets ``gathers`` while they do, and what it has not
+        # sent is in ``rows``. Before anything that might overtake them it is to send them; before an ack or fail, to end this.
+        self.row_collector: Any = None
         self.gathers = False
-        self.end_rows: Callable[[], None] = self.rows.clear
+        self.rows: list[Any] = []
         # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
         # only what looks suspicious to the closures, and what it writes is thrown away.
         self.wire = ChildConnection()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from multilang.component.collector import Collector
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeAlias
@@ -106,3 +108,21 @@ class Links:
         self.log = log
         self.report = report
         self.metric = metric
+
+
+class LinkedCollector(Collector):
+    """The calls that every collector of a task in this process gives to the task's links."""
+
+    def __init__(self, plan: TaskPlan, links: Links, reported: Callable[[BaseException], None] | None = None) -> None:
+        super().__init__(reported=reported)
+        self._plan = plan
+        self._links = links
+
+    def log(self, message: str, level: int = 2) -> None:
+        self._links.log(self._plan, message, level)
+
+    def report_error(self, message: str) -> None:
+        self._links.report(self._plan, message)
+
+    def report_metric(self, name: str, params: Any) -> None:
+        self._links.metric(self._plan, name, params)

@@ -1,7 +1,8 @@
 """Tuples that go in rows: what a basic bolt emits, delivered together and made into tuples one by one.
 
 What comes of one root and goes to one task has one edge, as if it were one tuple, and is acked with one message when all of it
-is done. Nothing is tied together that was not before: a root fails when any tuple that came of it does.
+is done. Nothing is tied together that was not before: a root fails when any tuple that came of it does. Without ackers nothing goes in
+rows, nor does what is anchored to no root, or to several.
 
 A bolt that gets rows makes one tuple after the other, and gives the same object again with the next values if its ``process`` kept
 no reference to it: to make a tuple costs more than most bolts do with it.
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from multilang.runtime.tuples import Origin
 
     Group: TypeAlias = tuple[int, int, list[list[Any]]]
-    """A root (0: none), the edge of all rows together, and the values of each."""
+    """A root, which is never 0, the edge of all rows together, and the values of each."""
 
 _ROWS = 64  # of a group; those of a larger one are divided
 _ENOUGH = 512  # rows that a task emits before those are processed that it emitted
@@ -49,7 +50,7 @@ if hasattr(sys, "getrefcount") and sys.version_info < (3, 14) and getattr(sys, "
 
 
 def _alone(scope: Scope, anchors: list[Any]) -> float:
-    """Return the number of references to a tuple that no bolt has kept; ``RowCollector.many`` has it in the same places."""
+    """Return the number of references to a tuple that no bolt has kept; ``RowCollector.execute`` has it in the same places."""
     tup = LocalTuple.__new__(LocalTuple)
     scope.current = anchors[0] = tup
     found = _references(tup)
@@ -84,7 +85,7 @@ def tuples(origin: Origin, groups: Iterable[Group], getrandbits: Callable[[int],
         last = rows[-1]
         for row in rows:
             own = edge
-            if root and row is not last:
+            if row is not last:
                 own = getrandbits(64)
                 edge ^= own
             yield LocalTuple(row, origin.stream, origin, root, own)
@@ -106,6 +107,7 @@ class RowCollector:
         emit: The bolt's emit.
         emit_many: The bolt's emit of many tuples.
         rows: What was emitted and has not gone.
+        execute: Runs groups of rows until enough was emitted, and tells by their ``at`` how far it came.
     """
 
     def __init__(self, emitter: TupleEmitter, scope: Scope, emit: Emit, emit_many: EmitMany) -> None:
@@ -114,10 +116,10 @@ class RowCollector:
         self._route: Any = emitter.routes.get(DEFAULT_STREAM)
         self._groups: list[Group] = []
         self.rows = emitter.rows
-        emitter.send_rows = self.send
-        emitter.end_rows = self._end
+        emitter.row_collector = self
         self._anchors: list[Any] = [None]  # one list for all tuples, each of which is put into it in turn
-        self.emit, self.emit_many, self._switch = _made(emitter, self._route, emit, emit_many)
+        self.emit, self.emit_many = _made(emitter, self._route, emit, emit_many)
+        self.execute: Callable[[Rows], None]
 
     def send(self) -> None:
         """Send what was emitted so far, anchored to the tuple in process."""
@@ -125,14 +127,21 @@ class RowCollector:
         anchor.edge ^= self._close(anchor.root)  # type: ignore[attr-defined]
         self._deliver()
 
-    def _gather(self, now: bool) -> None:
-        self._emitter.gathers = now
-        self._switch(now)
-
-    def _end(self) -> None:
+    def end(self) -> None:
+        """Send what was emitted so far, and gather nothing more of the tuple in process, since it is acked or failed."""
         if self.rows:
             self.send()
-        self._gather(False)
+        self._emitter.gathers = False
+
+    def runs(
+        self,
+        execute: Callable[[Any], None],
+        process: Callable[[Tuple], None],
+        failed: Callable[[Tuple, Exception], None],
+    ) -> Callable[[Any], None]:
+        """Take what runs the bolt, and return what runs one tuple through it; see BoltCollector."""
+        self.execute = self._many(process, failed)
+        return execute if self._route is None else self._one(execute)
 
     def _close(self, root: int) -> int:
         """End a group, and return the edge of its rows, or the xor of several."""
@@ -142,7 +151,7 @@ class RowCollector:
         if rows and self._route.choose is not None:
             add, getrandbits = self._groups.append, self._emitter.links.getrandbits
             for start in range(0, len(rows), _ROWS):
-                edge = getrandbits(64) if root else 0
+                edge = getrandbits(64)
                 total ^= edge
                 add((root, edge, rows[start : start + _ROWS]))
         rows.clear()
@@ -185,17 +194,17 @@ class RowCollector:
             left = edge
             for count, (task, part) in enumerate(parts.items(), 1):
                 own = left
-                if root and count < len(parts):
+                if count < len(parts):
                     own = links.getrandbits(64)
                     left ^= own
                 found.setdefault(task, []).append((root, own, part))
-            if root and not parts:
+            if not parts:
                 links.ack(root, edge, 0)
         return found
 
-    def one(self, execute: Callable[[Any], None]) -> Callable[[Any], None]:
+    def _one(self, execute: Callable[[Any], None]) -> Callable[[Any], None]:
         """Return ``execute`` with the tuple's emits in rows."""
-        gather, rows, stats = self._gather, self.rows, self._emitter.stats
+        emitter, rows, stats = self._emitter, self.rows, self._emitter.stats
         before = stats.emitted
         left = _LOOKED_AT  # tuples until it is looked at whether they fan out
         fans = True
@@ -211,17 +220,17 @@ class RowCollector:
             if not fans or not root or type(root) is not int:  # a tick, what came of one, or of several roots
                 execute(tup)
                 return
-            gather(True)
+            emitter.gathers = True
             try:
                 execute(tup)
             finally:
-                gather(False)
+                emitter.gathers = False
                 if rows:  # of a tuple that was not acked, since its task died
                     self.send()
 
         return execute_one
 
-    def _died(self, batch: Rows, tup: Any, edge: int, rest: list[list[Any]], others: int) -> None:
+    def _died(self, batch: Rows, tup: Any, edge: int, rest: list[list[Any]], settled_by_bolt: int) -> None:
         """Leave the rest of a group to the next task. The root is not done if its tuple was not acked before the task died of it.
 
         Args:
@@ -229,11 +238,11 @@ class RowCollector:
             tup: The tuple of which the task died; None if another one died of what its ack led to.
             edge: The group's edge, with all that was emitted for it but rows.
             rest: The rows that are left.
-            others: The number of those before that were not acked with the group.
+            settled_by_bolt: The number of those before that the bolt acked or failed, or that failed.
         """
         root, _, given = batch.groups[batch.at]
         done = len(given) - len(rest)
-        self._emitter.stats.acked += done - 1 - others
+        self._emitter.stats.acked += done - 1 - settled_by_bolt
         batch.executed += done
         batch.died_of = tup
         links = self._emitter.links
@@ -245,22 +254,15 @@ class RowCollector:
             return
         batch.at += 1
         if is_acked:
-            ack = links.ack if links.acker is None else links.acker.ack
-            ack(root, edge, 0)
+            links.ack(root, edge, 0)
 
-    def many(
+    def _many(
         self, process: Callable[[Tuple], None], failed: Callable[[Tuple, Exception], None]
     ) -> Callable[[Rows], None]:
-        """Return the function that runs groups of rows until enough was emitted, and tells by ``at`` how far it came.
-
-        Args:
-            process: Runs a tuple.
-            failed: Handles its exception, or raises it if that ends the task.
-        """
+        """Return ``execute``."""
         scope, anchors, out_rows, close, deliver = self._scope, self._anchors, self.rows, self._close, self._deliver
-        gather, stats, links = self._gather, self._emitter.stats, self._emitter.links
-        named, acker, references, new = links.named, links.acker, _references, LocalTuple.__new__
-        ack = links.ack if acker is None else acker.ack
+        emitter, stats, links = self._emitter, self._emitter.stats, self._emitter.links
+        named, ack, references, new = links.named, links.ack, _references, LocalTuple.__new__
         groups_out = self._groups
         alone = _alone(scope, anchors)
 
@@ -269,11 +271,11 @@ class RowCollector:
             stream = origin.stream
             scope.anchors = anchors
             before = stats.emitted
-            gather(True)
+            emitter.gathers = True
             try:
                 for root, edge, given in groups if not batch.at else groups[batch.at :]:
                     tup: Any = None
-                    others = 0  # those that are not acked here
+                    settled_by_bolt = 0
                     left = iter(given)
                     try:
                         for values in left:
@@ -294,8 +296,8 @@ class RowCollector:
                             except Exception as error:  # noqa: BLE001  # user code
                                 failed(tup, error)
                             if not tup.unfinished:
-                                gather(True)  # which its ack or fail has ended
-                                others += 1
+                                emitter.gathers = True  # which its ack or fail has ended
+                                settled_by_bolt += 1
                                 tup = None
                                 continue
                             tup.unfinished = False
@@ -306,20 +308,19 @@ class RowCollector:
                                 named.pop(getattr(tup, "_id", ""), None)
                                 tup = None
                     except BaseException:
-                        self._died(batch, tup, edge, list(left), others)
+                        self._died(batch, tup, edge, list(left), settled_by_bolt)
                         raise
-                    stats.acked += len(given) - others
+                    stats.acked += len(given) - settled_by_bolt
                     batch.executed += len(given)
                     batch.at += 1
                     if out_rows:
                         edge ^= close(root)
-                    if root:
-                        ack(root, edge, len(given) - others)
+                    ack(root, edge, len(given) - settled_by_bolt)
                     if stats.emitted - before > _ENOUGH:
                         break
                 scope.current = None
             finally:
-                gather(False)
+                emitter.gathers = False
                 if groups_out:
                     deliver()
 
@@ -342,16 +343,10 @@ def takes_rows(emitter: TupleEmitter) -> bool:
 
 
 _EMIT = """
-def made(append, row_of, otherwise, otherwise_many, free):
-    gathers = False
-
-    def gather(now):
-        nonlocal gathers
-        gathers = now
-
+def made(emitter, append, row_of, otherwise, otherwise_many, free):
     def emit(values, stream=None, anchors=None, direct_task=None, need_task_ids=False, on_task_ids=None):
         if (
-            gathers and stream is None and anchors is None and direct_task is None and on_task_ids is None
+            emitter.gathers and stream is None and anchors is None and direct_task is None and on_task_ids is None
             and not need_task_ids
         ):
             if type(values) is list and len(values) == {width}:
@@ -364,13 +359,13 @@ def made(append, row_of, otherwise, otherwise_many, free):
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     def emit_many(rows, stream=None, anchors=None):
-        if gathers and stream is None and anchors is None:
+        if emitter.gathers and stream is None and anchors is None:
             for values in rows:
                 emit(values)
         else:
             otherwise_many(rows, stream, anchors)
 
-    return emit, emit_many, gather
+    return emit, emit_many
 """
 
 
@@ -382,8 +377,8 @@ def _check(name: str) -> str:
     )
 
 
-def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: EmitMany) -> tuple[Any, Any, Any]:
-    """Make a basic bolt's emits for the width of its stream, and the function that says whether they gather rows.
+def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: EmitMany) -> tuple[Any, Any]:
+    """Make a basic bolt's emits for the width of its stream.
 
     They look at each value by its name, since a loop over one or two values costs as much as all the rest. What looks wrong
     or rare goes to ``row_of``.
@@ -397,7 +392,7 @@ def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: Emi
         row=f"[{', '.join(names)}]" if route is not None and route.choose is not None else "None",
     )
     namespace: dict[str, Any] = {}
-    exec(text, namespace)  # noqa: S102  # the text is made here, of numbers alone
+    exec(compile(text, "<emit of rows>", "exec"), namespace)  # noqa: S102  # the text is made here, of numbers alone
 
     def row_of(values: Any) -> list[Any]:
         try:
@@ -407,4 +402,4 @@ def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: Emi
             pass  # the wire's end says what is wrong
         return emitter.checked(values, None, None)[0]
 
-    return namespace["made"](emitter.rows.append, row_of, emit, emit_many, FREE)  # type: ignore[no-any-return]
+    return namespace["made"](emitter, emitter.rows.append, row_of, emit, emit_many, FREE)  # type: ignore[no-any-return]

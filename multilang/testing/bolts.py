@@ -14,8 +14,8 @@ from multilang.coordination import COORD_STREAM
 from multilang.protocol import Tuple
 from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.clock import VirtualClock
-from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state.bolt import Stateful, promise_state

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 from multilang.component.clock import MovableClock, virtual_clock
 from multilang.component.runner import close, start_spout
 from multilang.component.timers import TaskTimers
-from multilang.runtime.collectors import LocalSpoutCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.rotating import RotatingMap
+from multilang.runtime.spout_collector import LocalSpoutCollector
 from multilang.testing.harness import Emitted, Harness, Raised, check_kind
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from multilang.component.collector import many_anchored
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.collectors import LocalBoltCollector
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.emitter import TupleEmitter
 from spark_bridge.job.tuples import SparkTuple, joined
 

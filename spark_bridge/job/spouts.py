@@ -16,10 +16,9 @@ from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
-from multilang.runtime.collectors import LinkedCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.emitter import TupleEmitter
-from multilang.runtime.links import Links
+from multilang.runtime.links import LinkedCollector, Links
 from multilang.runtime.plan import Route, TaskPlan
 from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
 from multilang.runtime.tuples import Origin

@@ -15,7 +15,7 @@ from multilang.component.collector import BoltCollector
 from multilang.component.filters import BoltFilter
 from multilang.component.runner import start_bolt
 from multilang.protocol import LocalProtocolError
-from multilang.runtime.collectors import LocalBoltCollector
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.testing.harness import Harness

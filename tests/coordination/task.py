@@ -11,8 +11,8 @@ from multilang.component.runner import start_bolt
 from multilang.component.timers import TaskTimers
 from multilang.coordination import ALL, COORD, COORD_STREAM, SINGLE, CoordinatedBolt
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.clock import VirtualClock
-from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Plan

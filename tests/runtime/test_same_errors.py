@@ -17,11 +17,12 @@ from multilang.component.wire import Wire
 from multilang.component.wire_collectors import WireBoltCollector, WireSpoutCollector
 from multilang.protocol import ChildConnection
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
-from multilang.runtime.collectors import LocalBoltCollector, LocalSpoutCollector
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Plan, TaskPlan
 from multilang.runtime.rotating import RotatingMap
+from multilang.runtime.spout_collector import LocalSpoutCollector
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.topology import TopologyBuilder
 

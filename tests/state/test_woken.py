@@ -10,8 +10,8 @@ from multilang import ReliableSpout, StatefulBasicBolt, TopologyBuilder
 from multilang.component.clock import virtual_clock
 from multilang.component.runner import close, start_bolt
 from multilang.component.timers import TaskTimers
+from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.clock import VirtualClock
-from multilang.runtime.collectors import LocalBoltCollector
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.links import Links
 from multilang.runtime.plan import Plan
