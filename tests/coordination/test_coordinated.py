@@ -348,14 +348,19 @@ def test_task_ids_that_come_after_the_end_of_an_id_are_no_reports():
     assert task.failed == [(COORD_STREAM, "a", 1)]
 
 
-@pytest.mark.parametrize("reported", ["first", "last"])
-def test_a_tuple_of_an_earlier_life_of_an_id_stands_for_none_of_the_present_one(reported):
+def used_again():
+    """Return a task, and the bolt in it, that holds a tuple of an id of before it expired, and one of its second life."""
     task = Task(Keeping(), FROM_ONE)
-    bolt = task.bolt.wrapped
     task.data("a")
     while task.bolt.tracked:
         task.tick()
     task.data("a")
+    return task, task.bolt.wrapped
+
+
+@pytest.mark.parametrize("reported", ["first", "last"])
+def test_a_tuple_of_an_earlier_life_of_an_id_stands_for_none_of_the_present_one(reported):
+    task, bolt = used_again()
     task.data("a")
     if reported == "first":
         task.report("a", 2)
@@ -370,12 +375,7 @@ def test_a_tuple_of_an_earlier_life_of_an_id_stands_for_none_of_the_present_one(
 
 
 def test_an_id_that_comes_again_after_it_expired_is_finished_if_the_bolt_holds_nothing_of_before():
-    task = Task(Keeping(), FROM_ONE)
-    bolt = task.bolt.wrapped
-    task.data("a")
-    while task.bolt.tracked:
-        task.tick()
-    task.data("a")
+    task, bolt = used_again()
     task.report("a", 1)
     bolt.ack(bolt.kept[1])
     task.settle()

@@ -146,8 +146,18 @@ class EndsFailed(Follows):
     on_exception = "fail and end"
 
 
-class Sink(Bolt):
-    """A bolt that takes tuples."""
+class Shared:
+    """A component whose tasks and whose test hold the same object."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def __deepcopy__(self, _):
+        return self
+
+
+class Named:
+    """A component that notes under its name what it gets."""
 
     def __init__(self, got, name):
         self.got, self.name = got, name
@@ -155,18 +165,14 @@ class Sink(Bolt):
     def __deepcopy__(self, _):
         return type(self)(self.got, self.name)
 
+
+class Sink(Named, Bolt):
     def process(self, tup):
         self.got[self.name, self.context.task_index, tup.component].append(tup.values)
         self.ack(tup)
 
 
-class BasicSink(BasicBolt):
-    def __init__(self, got, name):
-        self.got, self.name = got, name
-
-    def __deepcopy__(self, _):
-        return type(self)(self.got, self.name)
-
+class BasicSink(Named, BasicBolt):
     def process(self, tup):
         self.got[self.name, self.context.task_index, tup.component].append(tup.values)
         if tup["value"] == "many":
@@ -219,33 +225,21 @@ def test_a_task_that_ends_among_rows_loses_its_tuple_alone(kind, scripts):
     assert len(got["one", 0, "follows"]) == counted["follows"][0]
 
 
-class Fans(BasicBolt):
+class Fans(Shared, BasicBolt):
     """Emits a number of words for each that it gets."""
 
     output_fields = ["word"]
 
-    def __init__(self, waiting):
-        self.waiting = waiting
-
-    def __deepcopy__(self, _):
-        return self
-
     def process(self, _):
         for number in range(40):
-            self.waiting[0] += 1
+            self.held[0] += 1
             self.emit([f"word {number}"])
 
 
-class Takes(BasicBolt):
-    def __init__(self, waiting):
-        self.waiting = waiting
-
-    def __deepcopy__(self, _):
-        return self
-
+class Takes(Shared, BasicBolt):
     def process(self, _):
-        self.waiting[0] -= 1
-        self.waiting[1] = max(self.waiting[1], self.waiting[0])
+        self.held[0] -= 1
+        self.held[1] = max(self.held[1], self.held[0])
 
 
 def test_what_is_emitted_is_processed_before_much_more_is():
@@ -305,21 +299,15 @@ def test_rows_and_single_tuples_are_all_counted_by_a_bolt_that_is_slow(ticks):
         assert (run.counters["slow"].executed, run.counters["slow"].acked) == (60, 60)
 
 
-class StartsBadly(BasicBolt):
+class StartsBadly(Shared, BasicBolt):
     """Dies of a number, and its next task can't be started at first."""
 
     output_fields = ["n"]
     on_exception = "end"
 
-    def __init__(self, starts):
-        self.starts = starts
-
-    def __deepcopy__(self, _):
-        return self
-
     def initialize(self, conf, context):
-        self.starts.append("")
-        if len(self.starts) == 2:
+        self.held.append("")
+        if len(self.held) == 2:
             raise OSError("the database is away for a moment")
 
     def process(self, tup):
@@ -328,15 +316,9 @@ class StartsBadly(BasicBolt):
         self.emit([tup["number"]])
 
 
-class Notes(BasicBolt):
-    def __init__(self, got):
-        self.got = got
-
-    def __deepcopy__(self, _):
-        return self
-
+class Notes(Shared, BasicBolt):
     def process(self, tup):
-        self.got.append(tup)
+        self.held.append(tup)
 
 
 def test_a_task_that_dies_and_is_not_started_at_once_keeps_the_rows_of_others():

@@ -51,6 +51,15 @@ class Seen(BasicBolt):
         self.emit([tup.values, self.context.task, tup.component, tup.stream, tup.task])
 
 
+class Row(BasicBolt):
+    """Emits what it got as one value."""
+
+    output_fields = ["row"]
+
+    def process(self, tup):
+        self.emit([tup.values])
+
+
 class Same(BasicBolt):
     output_fields = ["n"]
 

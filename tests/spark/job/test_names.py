@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang import Spout, TopologyBuilder
 from spark_bridge import RDDSource, SourceError, publish
 from spark_bridge.job import run_topology
 from spark_bridge.stream import stream_topology
+from tests.spark.job.components import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,12 +63,6 @@ def backwards() -> Topology:
 
     class Backwards(Spout):
         output_fields = tuple([*NAMES, "inner"][::-1])
-
-    class Row(BasicBolt):
-        output_fields = ("row",)
-
-        def process(self, tup):
-            self.emit([tup.values])
 
     builder = TopologyBuilder()
     builder.set_spout("rows", Backwards)

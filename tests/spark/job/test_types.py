@@ -17,6 +17,7 @@ from spark_bridge import RDDSource, SourceError, publish, serve
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.columns import Rows
 from spark_bridge.stream import stream_topology
+from tests.spark.job.components import Row
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,12 +69,6 @@ def columns(lines: DataFrame, values: list[str]) -> DataFrame:
 def whole(width: int) -> Topology:
     class Rows(Spout):
         output_fields = tuple(f"c{number}" for number in range(width))
-
-    class Row(BasicBolt):
-        output_fields = ("row",)
-
-        def process(self, tup):
-            self.emit([tup.values])
 
     builder = TopologyBuilder()
     builder.set_spout("rows", Rows)
