@@ -140,7 +140,7 @@ class ActorTopology(LocalTopology):
                     self._give_timers(actor, collector)
                     actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
                     actor.execute_run = collector.execute_run
-                    actor.execute_rows = None if collector.rows is None else collector.rows.execute
+                    actor.rows = collector.rows
                 else:
                     self._start_spout(actor, component)
                 return

@@ -27,7 +27,7 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
-        execute_rows: Runs tuples that are still rows; None: it takes tuples.
+        rows: Runs tuples that are still rows, and chooses what runs one tuple; None: it takes no rows.
         execute_run: Runs tuples in a row; None: it takes them one by one. See BoltCollector.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
@@ -46,13 +46,13 @@ class BoltActor:
         "counted",
         "every",
         "execute",
-        "execute_rows",
         "execute_run",
         "has_timers",
         "idle_executed",
         "last_secs",
         "measured",
         "plan",
+        "rows",
         "stats",
         "timers",
         "works_before",
@@ -63,7 +63,7 @@ class BoltActor:
         self.stats = stats
         self.component: Component | None = None
         self.execute: Callable[[Any], object]
-        self.execute_rows: Callable[[Any], object] | None = None
+        self.rows: Any = None
         self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
         self.countdown = self.every = 1
         self.counted = 0
@@ -84,6 +84,9 @@ class BoltActor:
         """Begin the next countdown, because the last one is over."""
         self.counted += self.every
         self.countdown = self.every = SAMPLE_EVERY
+        if self.rows is not None:
+            self.rows.look(self.counted)
+            self.execute = self.rows.execute_one
 
     def took(self, secs: float) -> None:
         """Note the measured time of a tuple, which stands for all since the last one that was measured."""

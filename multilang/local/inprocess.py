@@ -62,7 +62,7 @@ class InProcessTopology(ActorTopology):
     def start(self, actor: BoltActor | SpoutActor) -> None:
         super().start(actor)
         id = actor.plan.id
-        if isinstance(actor, BoltActor) and actor.execute_rows is not None and self.receivers[id] is actor:
+        if isinstance(actor, BoltActor) and actor.rows is not None and self.receivers[id] is actor:
             self._row_receivers[id] = _RowEntry(actor, self.out, self._run, self._bolt_died)
 
     def _open(self) -> None:
@@ -473,7 +473,7 @@ class _RowEntry:
                 start = perf_counter()
                 failure: Any = None
                 try:
-                    actor.execute_rows(batch)  # type: ignore[misc]
+                    actor.rows.execute(batch)
                 except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                     failure = error
                 actor.took_run(perf_counter() - start, batch.executed - before)

@@ -147,12 +147,15 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         direct_task: int | None = None,
         need_task_ids: bool = False,
         on_task_ids: OnTaskIds | None = None,
+        is_checked: bool = False,  # they are the values as received, of a regular emit to the default stream
     ) -> list[int] | None:
         if rows:
             emitter.row_collector.send()
         route: Any = default if stream is None else routes.get(stream)
         row: Any = None
-        if route is not None and direct_task is None:
+        if is_checked:
+            row = values
+        elif route is not None and direct_task is None:
             try:
                 if len(values) == route.width:
                     row = normalize(values)

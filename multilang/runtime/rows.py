@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _ROWS = 64  # of a group; those of a larger one are divided
 _ENOUGH = 512  # rows that a task emits before those are processed that it emitted
 _FANS = 3  # rows that a tuple must lead to on the average to go together: one by one, few go faster
-_LOOKED_AT = 50
+_LOOKED_AT = 20  # tuples after which it is looked at whether a tuple leads to so many
 _WIDEST = 8  # the most values of a row whose emit is made for their number
 
 
@@ -108,6 +108,7 @@ class RowCollector:
         emit_many: The bolt's emit of many tuples.
         rows: What was emitted and has not gone.
         execute: Runs groups of rows until enough was emitted, and tells by their ``at`` how far it came.
+        execute_one: Runs one tuple.
     """
 
     def __init__(self, emitter: TupleEmitter, scope: Scope, emit: Emit, emit_many: EmitMany) -> None:
@@ -120,6 +121,10 @@ class RowCollector:
         self._anchors: list[Any] = [None]  # one list for all tuples, each of which is put into it in turn
         self.emit, self.emit_many = _made(emitter, self._route, emit, emit_many)
         self.execute: Callable[[Rows], None]
+        self.execute_one: Callable[[Any], None]
+        self._by_fans: tuple[Callable[[Any], None], Callable[[Any], None]]  # for few tuples from one, and for many
+        self._emitted = emitter.stats.emitted
+        self._executed = 0
 
     def send(self) -> None:
         """Send what was emitted so far, anchored to the tuple in process."""
@@ -141,7 +146,18 @@ class RowCollector:
     ) -> Callable[[Any], None]:
         """Take what runs the bolt, and return what runs one tuple through it; see BoltCollector."""
         self.execute = self._many(process, failed)
-        return execute if self._route is None else self._one(execute)
+        self._by_fans = execute, execute if self._route is None else self._one(execute)
+        self.execute_one = self._by_fans[True]
+        return self.execute_one
+
+    def look(self, executed: int) -> None:
+        """Choose ``execute_one`` by whether the last tuples fanned out; ``executed`` is the number of tuples so far."""
+        tuples = executed - self._executed
+        if tuples < _LOOKED_AT:
+            return
+        emitted = self._emitter.stats.emitted
+        self.execute_one = self._by_fans[emitted - self._emitted >= _FANS * tuples]
+        self._emitted, self._executed = emitted, executed
 
     def _close(self, root: int) -> int:
         """End a group, and return the edge of its rows, or the xor of several."""
@@ -204,20 +220,11 @@ class RowCollector:
 
     def _one(self, execute: Callable[[Any], None]) -> Callable[[Any], None]:
         """Return ``execute`` with the tuple's emits in rows."""
-        emitter, rows, stats = self._emitter, self.rows, self._emitter.stats
-        before = stats.emitted
-        left = _LOOKED_AT  # tuples until it is looked at whether they fan out
-        fans = True
+        emitter, rows = self._emitter, self.rows
 
         def execute_one(tup: Any) -> None:
-            nonlocal before, left, fans
-            left -= 1
-            if not left:
-                left = _LOOKED_AT
-                fans = stats.emitted - before >= _FANS * _LOOKED_AT
-                before = stats.emitted
             root = tup.root
-            if not fans or not root or type(root) is not int:  # a tick, what came of one, or of several roots
+            if not root or type(root) is not int:  # a tick, what came of one, or of several roots
                 execute(tup)
                 return
             emitter.gathers = True
@@ -345,17 +352,17 @@ def takes_rows(emitter: TupleEmitter) -> bool:
 _EMIT = """
 def made(emitter, append, row_of, otherwise, otherwise_many, free):
     def emit(values, stream=None, anchors=None, direct_task=None, need_task_ids=False, on_task_ids=None):
-        if (
-            emitter.gathers and stream is None and anchors is None and direct_task is None and on_task_ids is None
-            and not need_task_ids
-        ):
+        if stream is None and anchors is None and direct_task is None and on_task_ids is None and not need_task_ids:
             if type(values) is list and len(values) == {width}:
                 [{names}] = values
                 if {checks}:
-                    append({row})
-                    return
-            append(row_of(values))
-            return
+                    if emitter.gathers:
+                        append({row})
+                        return
+                    return otherwise([{names}], None, None, None, False, None, True)
+            if emitter.gathers:
+                append(row_of(values))
+                return
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
     def emit_many(rows, stream=None, anchors=None):

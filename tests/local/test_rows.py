@@ -371,3 +371,21 @@ def test_tuples_that_a_bolt_keeps_stay_as_they_are(monkeypatch, counts_reference
     got = []
     run_of(Scripts(["x"] * 20, True, defaultdict(list)), FansSome(), Notes(got))
     assert [tup["n"] for tup in got] == [*range(5)] * 20
+
+
+class FansLater(BasicBolt):
+    output_fields = ["n"]
+
+    def process(self, tup):
+        number = tup["number"]
+        for n in range(5 if 60 <= number < 120 else 1):
+            self.emit([10 * number + n])
+
+
+def test_a_bolt_that_fans_out_for_a_while_loses_nothing_and_keeps_the_order():
+    told, got = defaultdict(list), []
+    run_of(Scripts(["x"] * 180, False, told), FansLater(), Notes(got))
+    assert [tup["n"] for tup in got] == [
+        10 * number + n for number in range(180) for n in range(5 if 60 <= number < 120 else 1)
+    ]
+    assert told == {number: ["ack"] for number in range(180)}
