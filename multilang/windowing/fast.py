@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
         def now(self) -> float: ...
         def moment(self) -> int: ...
-        def refuse(self, tup: Tuple, ts: int) -> None: ...
         def unassigned(self, tup: Tuple) -> None: ...
 
 
@@ -101,9 +100,8 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
     part = Slice()  # that of the last tuple, of the times after ``low`` until ``high``
     panes: dict[Any, Any] = part.panes
     low = high = 0
-    together = (
-        task.settings.anchor == "none"
-    )  # nobody asks which tuples a window has, so that all keys' are kept in one list
+    # With this policy nobody asks which tuples a window has, so that those of all keys are kept in one list.
+    together = task.settings.anchor == "none"
 
     def take(tups: Iterable[Any], numbers: bool) -> None:  # noqa: C901
         nonlocal sender, source, at, key_of, part, panes, low, high
@@ -111,80 +109,66 @@ def _timed(  # noqa: C901  # one body, since each call from here costs a share o
         keep, own = part.kept.append, part.owners.append
         pane: Any
         source.heard = True
-        greatest = source.greatest
-        try:
-            for tup in tups:
-                origin = tup.origin
-                if origin is not sender:
-                    found = sources.get(origin)
-                    if found is None:
-                        if origin.stream.startswith(NO_DATA) or any(
-                            name not in origin.index for name in (field, *(keys or ()))
-                        ):
-                            otherwise(tup)  # which says what is missing
-                            continue
-                        met = task.watermarks.source(origin.component, origin.stream, origin.task, task.now())
-                        found = sources[origin] = met, origin.index[field], _key_of(origin.index, keys)
-                    source.greatest = greatest
-                    sender = origin
-                    source, at, key_of = found
-                    source.heard = True
-                    greatest = source.greatest
-                values = tup.values
-                ts = values[at]
-                if type(ts) is not int:
-                    otherwise(tup)  # which raises an error, or fails the tuple
-                    continue
-                if not low < ts <= high:
-                    if ts < accept_from:  # a late one needs no slice
-                        source.greatest = greatest
-                        otherwise(tup)
-                        greatest = source.greatest
+        for tup in tups:
+            origin = tup.origin
+            if origin is not sender:
+                found = sources.get(origin)
+                if found is None:
+                    if origin.stream.startswith(NO_DATA) or any(
+                        name not in origin.index for name in (field, *(keys or ()))
+                    ):
+                        otherwise(tup)  # which says what is missing
                         continue
-                    high = -(-ts // step) * step
-                    low = high - step
-                    part = slice_of(high)
-                    panes, keep, own = part.panes, part.kept.append, part.owners.append
-                key = key_of(values)
-                if type(key) is not str and type(key) not in plain:
-                    key = inner(key)
-                try:
-                    pane = panes.get(key)
-                except TypeError:
-                    source.greatest = greatest
-                    otherwise(tup)  # the key is a list or an object
-                    continue
-                if greatest is None or ts > greatest:
-                    greatest = ts
-                if ts < accept_from:
-                    task.refuse(tup, ts)
-                    continue
+                    met = task.watermarks.source(origin.component, origin.stream, origin.task, task.now())
+                    found = sources[origin] = met, origin.index[field], _key_of(origin.index, keys)
+                sender = origin
+                source, at, key_of = found
+                source.heard = True
+            values = tup.values
+            ts = values[at]
+            if type(ts) is not int or ts < accept_from:
+                otherwise(tup)  # which refuses it
+                continue
+            if not low < ts <= high:
+                high = -(-ts // step) * step
+                low = high - step
+                part = slice_of(high)
+                panes, keep, own = part.panes, part.kept.append, part.owners.append
+            key = key_of(values)
+            if type(key) is not str and type(key) not in plain:
+                key = inner(key)
+            try:
+                pane = panes.get(key)
+            except TypeError:
+                otherwise(tup)  # the key is a list or an object
+                continue
+            greatest = source.greatest
+            if greatest is None or ts > greatest:
+                source.greatest = ts
+            if pane is None:
+                pane = find(key, high)
                 if pane is None:
-                    pane = find(key, high)
-                    if pane is None:
-                        unassigned(tup)
-                        continue
-                    panes[key] = pane
-                    if not together and pane.kept is None:
-                        pane.kept = []
-                if counts:
-                    pane.accumulator += 1
-                else:
-                    pane.accumulator = add(pane.accumulator, tup)
-                pane.count += 1
-                root = tup.root
-                if not (numbers and root):
-                    pane.held.append(tup)
-                elif together:
-                    keep(root)
-                    keep(tup.edge)
-                    own(pane)
-                else:
-                    keep_one = pane.kept.append
-                    keep_one(root)
-                    keep_one(tup.edge)
-        finally:
-            source.greatest = greatest
+                    unassigned(tup)
+                    continue
+                panes[key] = pane
+                if not together and pane.kept is None:
+                    pane.kept = []
+            if counts:
+                pane.accumulator += 1
+            else:
+                pane.accumulator = add(pane.accumulator, tup)
+            pane.count += 1
+            root = tup.root
+            if not (numbers and root):
+                pane.held.append(tup)
+            elif together:
+                keep(root)
+                keep(tup.edge)
+                own(pane)
+            else:
+                keep_one = pane.kept.append
+                keep_one(root)
+                keep_one(tup.edge)
 
     return take
 

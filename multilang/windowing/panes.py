@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
@@ -106,7 +108,7 @@ class Pane:
         dirty: True if the state is to be told of it at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple; None: none of them.
         fresh_from: The number of its tuples that the state has.
-        spilled: The number of its first tuples that are not in memory; with an aggregate True if the accumulator is not.
+        spilled: How much of it is in the state alone: the number of its first tuples, or 1 for an accumulator.
     """
 
     __slots__ = (
@@ -131,9 +133,8 @@ class Pane:
         self.accumulator = accumulator
         self.count = 0
         self.held: list[Tuple] = []
-        self.kept: list[Any] | None = (
-            None  # there may be millions of panes, so that none has an empty list without need
-        )
+        # There may be millions of panes, so that none has an empty list without need.
+        self.kept: list[Any] | None = None
         self.is_gone = False
         self.ids: list[Any] | None = None
         self.first = 0
@@ -179,8 +180,6 @@ class Agenda:
         """Return the keys of which a window ends at ``end``, to add one to them."""
         keys = self._keys.get(end)
         if keys is None:
-            from heapq import heappush
-
             keys = self._keys[end] = {}
             heappush(self._ends, end)
         return keys
@@ -190,8 +189,6 @@ class Agenda:
         ends = self._ends
         if not ends or ends[0] >= before:
             return None
-        from heapq import heappop
-
         end = heappop(ends)
         return end, self._keys.pop(end)
 

@@ -256,12 +256,9 @@ class SavedTask(WindowTask):
         else:
             saved = self.aggregate.save(pane.accumulator)
         ids = None if pane.ids is None else [(*place, outer(id)) for *place, id in pane.ids[begin:]]
-        parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids]
+        numbers = list((pane.numbers or {}).items())
         is_touched = (key, slot) in self._touched  # it has tuples that were in no early evaluation yet
-        if pane.numbers or is_touched:
-            parts.append(list((pane.numbers or {}).items()))
-        if is_touched:
-            parts.append(1)
+        parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids, numbers, is_touched]
         try:
             state.put((PANE, to_text(key), slot, begin), parts)
         except ValueError as error:
@@ -351,14 +348,15 @@ class SavedTask(WindowTask):
             )
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
-        saved, count, first, last, fired, _, *more = chunks[-1][1]
+        # Earlier versions left out the last parts: the numbers if there were none, and whether it was touched if it was not.
+        saved, count, first, last, fired, _, numbers, is_touched = [*chunks[-1][1], (), False][:8]
         if self._keeps_tuples:
             accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
         else:
             accumulator = self.aggregate.load(saved)
         pane = Pane(accumulator)
         pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
-        pane.numbers = dict(more[0]) if more and more[0] else None
+        pane.numbers = dict(numbers) if numbers else None
         pane.chunks = [begin for begin, _ in chunks]
         pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
         self.in_memory += self._size(pane)
@@ -367,14 +365,10 @@ class SavedTask(WindowTask):
             if self.in_memory >= self.settings.memory_limit:
                 self.make_room(self.settings.memory_limit)
         for _, chunk in chunks:
-            if chunk[5] is not None:
-                pane.ids = pane.ids or []
-                for component, stream, id in chunk[5]:
-                    known = component, stream, from_json(id)
-                    pane.ids.append(known)
-                    self._ids[known] = pane
+            if chunk[5] is not None and self._replays is not None:
+                self._replays.hold([(component, stream, from_json(id)) for component, stream, id in chunk[5]], pane)
         self.windows.load(key, slot, pane)
-        if len(more) > 1:
+        if is_touched:
             self._touched[key, slot] = pane
 
 

@@ -7,10 +7,11 @@ from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows
 from multilang.windowing.errors import MemoryLimitError
 from multilang.windowing.fast import fast_functions
-from multilang.windowing.fields import key_function, message_id
+from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import EARLY, LATE, Pane
+from multilang.windowing.replays import Replays
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session, Sliding
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
@@ -86,7 +87,6 @@ class WindowTask:
         self._began = self._monotonic()
         self._origin = round(self._clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
-        self._has_ids = settings.id_field is not None
         self._keeps_tuples = settings.aggregate is None
         self.needs_panes = settings.anchor == "all" and not self._acks_at_once
         self.gone_at_once = 1 if settings.memory_limit is not None else 1000
@@ -106,8 +106,7 @@ class WindowTask:
         settings = self.settings
         self.windows: Windows = windows_of(settings, self)
         self._expired: dict[Key, list[Tuple]] = {}
-        self._ids: dict[tuple[str, str, Any], Pane | Waiting] = {}
-        self._again: list[Tuple] = []  # replays of the tuple that is added next
+        self._replays = None if settings.id_field is None else Replays(settings.id_field, settings)
         self._early: list[tuple[Key, int, Pane]] = []  # due at once
         self._touched.clear()
         self.in_memory = 0
@@ -162,7 +161,8 @@ class WindowTask:
     def _usual_function(self) -> Callable[[Tuple], None]:
         if not self.settings.has_event_time:
             return self._by_count if isinstance(self.windows, CountWindows) else self._by_arrival
-        bolt, key_of, add, is_known = self.bolt, self._key, self.windows.add, self._is_known if self._has_ids else None
+        bolt, key_of, add = self.bolt, self._key, self.windows.add
+        is_known = None if self._replays is None else self._is_known
         taken = self.taken if self._acks_at_once else None
         field = None if bolt.has_own_timestamp() else bolt.timestamp_field
         component, stream, task, source = "", "", -1, Source(0.0)  # those of the last tuple
@@ -201,7 +201,7 @@ class WindowTask:
     def _by_count(self, tup: Tuple) -> None:
         """Process a tuple by its arrival, where nothing depends on the time."""
         key = self._key(tup)
-        if self._has_ids and self._is_known(tup):
+        if self._replays is not None and self._is_known(tup):
             return
         self.windows.add(key, self.moment(), tup)
         if self._acks_at_once:
@@ -211,7 +211,7 @@ class WindowTask:
 
     def _by_arrival(self, tup: Tuple) -> None:
         key = self._key(tup)
-        if self._has_ids and self._is_known(tup):
+        if self._replays is not None and self._is_known(tup):
             return
         ts = int(self.now() + _ROUNDING)
         windows = self.windows
@@ -263,10 +263,8 @@ class WindowTask:
 
     def _is_known(self, tup: Tuple) -> bool:
         """Return whether a tuple is a replay of one that is in a window still; it is acked with that one then."""
-        found = self._ids.get((tup.component, tup.stream, message_id(tup, self.settings.id_field or "", self.settings)))
-        if found is None:
+        if self._replays is None or not self._replays.has_taken(tup):
             return False
-        (found.held if isinstance(found, Pane) else found.again).append(tup)
         self.taken(tup)
         return True
 
@@ -351,24 +349,17 @@ class WindowTask:
             if holds:
                 pane.held.append(tup)
 
-        field, every, touched = settings.id_field, settings.early_count, self._touched if settings.early_ms else None
+        every, touched = settings.early_count, self._touched if settings.early_ms else None
         counted = settings.memory_limit is not None and self._keeps_tuples
-        if field is None and not every and touched is None and not counted:
+        if settings.id_field is None and not every and touched is None and not counted:
             return put
 
         def put_more(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
             put(key, slot, pane, tup)
             if counted:
                 self.in_memory += 1
-            if field is not None:
-                known = (tup.component, tup.stream, message_id(tup, field, settings))
-                self._ids[known] = pane
-                if pane.ids is None:
-                    pane.ids = []
-                pane.ids.append(known)
-                if self._again:
-                    pane.held += self._again
-                    self._again = []
+            if self._replays is not None:
+                self._replays.put(tup, pane)
             if every and pane.count % every == 0:
                 self._early.append((key, slot, pane))
             if touched is not None:
@@ -386,10 +377,8 @@ class WindowTask:
         first.held += second.held
         if second.kept:
             first.kept = (first.kept or []) + second.kept
-        if second.ids:
-            first.ids = (first.ids or []) + second.ids
-            for known in second.ids:
-                self._ids[known] = first
+        if second.ids and self._replays is not None:
+            self._replays.hold(second.ids, first)
 
     def fire(
         self,
@@ -482,9 +471,8 @@ class WindowTask:
             held += pane.held
             if pane.kept:
                 kept += pane.kept
-            if pane.ids is not None:
-                for known in pane.ids:
-                    self._ids.pop(known, None)
+            if pane.ids and self._replays is not None:
+                self._replays.forget(pane.ids)
             if keeps_expired:
                 self._expired.setdefault(key, []).extend(pane.accumulator)
             if touched:
@@ -500,18 +488,15 @@ class WindowTask:
 
     def unassigned(self, tup: Tuple) -> None:
         """Ack a tuple that is in no window."""
-        for each in (tup, *self._again):
+        for each in (tup, *(self._replays.unassigned() if self._replays is not None else ())):
             if each.unfinished:
                 self._collector.ack(each)
-        self._again = []
 
     def waits(self, waiting: Waiting) -> None:
         """Take note of a tuple that waits for earlier ones."""
         self.in_memory += 1
-        field = self.settings.id_field
-        if field is not None:
-            tup = waiting.tup
-            self._ids[tup.component, tup.stream, message_id(tup, field, self.settings)] = waiting
+        if self._replays is not None:
+            self._replays.wait(waiting)
 
     def added(self) -> None:
         """Evaluate what is due at once, since a tuple that had waited is in its windows."""
@@ -521,11 +506,8 @@ class WindowTask:
     def released(self, waiting: Waiting) -> None:
         """Take note that a tuple waits no more: it is added next."""
         self.in_memory -= 1
-        field = self.settings.id_field
-        if field is not None:
-            tup = waiting.tup
-            self._ids.pop((tup.component, tup.stream, message_id(tup, field, self.settings)), None)
-            self._again = waiting.again
+        if self._replays is not None:
+            self._replays.release(waiting)
 
 
 def _senders(context: Context) -> dict[tuple[str, str], int]:

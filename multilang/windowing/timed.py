@@ -52,8 +52,8 @@ class Slice:
 
     def of_gone(self) -> list[Any]:
         """Return what is kept of the tuples of panes that are gone."""
-        pairs = iter(self.kept)
-        return [each for owner, *pair in zip(self.owners, pairs, pairs, strict=True) if owner.is_gone for each in pair]
+        pairs = zip(self.owners, self.kept[::2], self.kept[1::2], strict=True)
+        return [number for owner, root, edge in pairs if owner.is_gone for number in (root, edge)]
 
 
 class TimeWindows(Windows):

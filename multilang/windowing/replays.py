@@ -1,0 +1,78 @@
+"""Replays of tuples that windows hold: they are counted once, where the source gives ids."""
+
+from __future__ import annotations
+
+from multilang.windowing.fields import message_id
+from multilang.windowing.panes import Pane
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.protocol.messages import Tuple
+    from multilang.windowing.panes import Waiting
+    from multilang.windowing.settings import Settings
+
+    Id: TypeAlias = "tuple[str, str, Any]"
+    """A component, one of its streams, and the message id of a tuple."""
+
+
+class Replays:
+    """The message ids of the tuples that the windows of a task hold.
+
+    Args:
+        field: The field that has them.
+        settings: The settings of the task's bolt.
+    """
+
+    def __init__(self, field: str, settings: Settings) -> None:
+        self._field = field
+        self._settings = settings
+        self._places: dict[Id, Pane | Waiting] = {}
+        self._next: list[Tuple] = []  # replays of the tuple that is added next
+
+    def has_taken(self, tup: Tuple) -> bool:
+        """Return whether a tuple is a replay of one that is held; if so, it is acked with that one."""
+        place = self._places.get(self._id(tup))
+        if place is None:
+            return False
+        (place.held if isinstance(place, Pane) else place.again).append(tup)
+        return True
+
+    def put(self, tup: Tuple, pane: Pane) -> None:
+        """Take note that a tuple is in a pane."""
+        self.hold([self._id(tup)], pane)
+        if self._next:
+            pane.held += self._next
+            self._next = []
+
+    def hold(self, ids: Sequence[Id], pane: Pane) -> None:
+        """Take note that the tuples with these ids are in a pane, which they may have been taken into together."""
+        if pane.ids is None:
+            pane.ids = []
+        pane.ids += ids
+        for id in ids:
+            self._places[id] = pane
+
+    def forget(self, ids: Iterable[Id]) -> None:
+        """Forget the ids of tuples that no window holds any more."""
+        for id in ids:
+            self._places.pop(id, None)
+
+    def wait(self, waiting: Waiting) -> None:
+        """Take note that a tuple waits for earlier ones."""
+        self._places[self._id(waiting.tup)] = waiting
+
+    def release(self, waiting: Waiting) -> None:
+        """Take note that a tuple waits no more: it is added next, with its replays."""
+        self._places.pop(self._id(waiting.tup), None)
+        self._next = waiting.again
+
+    def unassigned(self) -> list[Tuple]:
+        """Return the replays of the tuple that was added last, which no window has."""
+        found, self._next = self._next, []
+        return found
+
+    def _id(self, tup: Tuple) -> Id:
+        return tup.component, tup.stream, message_id(tup, self._field, self._settings)
