@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
 
 TIMEOUT = 3.0  # seconds of silence after which the parent here would end the worker (Storm: 30)
-SLOW = 5.0  # seconds that user code takes
+SLOW = 4.0  # seconds that user code takes
 
 
 class Heartbeats:

@@ -12,7 +12,7 @@ import pytest
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.result import Result
-from tests.soak import SOAK, chosen
+from tests.soak import SOAK, chosen, soak_only
 
 HERE = Path(__file__).parent / "ordinary"
 PYTHON = [sys.executable, str(HERE / "programs.py")]
@@ -97,12 +97,13 @@ def test_a_broken_program_fails_the_case_of_its_fault_alone(name: str) -> None:
     assert failed(result_of([*PYTHON, name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
 
 
-@pytest.mark.parametrize("name", chosen(BROKEN_NODE, "DiesOnTaskIds", "DiesOnAnAck", "DecodesEachRead"))
+@pytest.mark.parametrize("name", chosen(BROKEN_NODE, "DecodesEachRead"))
 def test_a_broken_program_of_node_does(name: str) -> None:
     kind, number = BROKEN_NODE[name]
     assert failed(result_of([*node(), name], kind, LIMIT)) == [f"{kind}/ordinary/{number}"]
 
 
+@soak_only  # what fails in it is in other languages too; that sh is driven at all, the correct one shows
 def test_a_broken_program_of_sh_does() -> None:
     assert failed(result_of([*SHELL, "broken"], "bolt", PATIENT, whole=False)) == ["bolt/ordinary/4"]
 

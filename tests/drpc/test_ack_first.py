@@ -8,65 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from multilang import BasicBolt, BatchBolt, BatchingBolt, Bolt, FailedException, ShellBolt
+from multilang import ShellBolt
 from multilang.coordination import KeyedFairBolt
-from multilang.drpc import LinearDRPCTopologyBuilder, LocalDRPC
+from multilang.drpc import LocalDRPC
+from tests.drpc.early import (
+    AcksAndFails,
+    Basic,
+    Groups,
+    GroupsAckedFirst,
+    LaterThanThat,
+    Plain,
+    PlainAcksAndFails,
+    counting,
+)
 from tests.soak import SOAK, combined
 
 LIMIT = 100.0
 NEVER = {"topology.message.timeout.secs": 3600}
 TEXTS = ["a b c", "", "d", "e f", "a b c d"]
 PROGRAM = str(Path("tests/drpc/steps_elsewhere/ack_first.py").absolute())
-
-
-class Plain(Bolt):
-    output_fields = ["id", "word"]
-
-    def process(self, tup):
-        self.ack(tup)
-        for word in tup[1].split():
-            self.emit([tup[0], word])
-
-
-class Basic(BasicBolt):
-    output_fields = ["id", "word"]
-
-    def process(self, tup):
-        self.ack(tup)
-        for word in tup[1].split():
-            self.emit([tup[0], word], anchors=[])
-
-
-class Split(BasicBolt):
-    output_fields = ["id", "word"]
-
-    def process(self, tup):
-        for word in tup[1].split():
-            self.emit([tup[0], word])
-
-
-class Count(BatchBolt):
-    output_fields = ["id", "n"]
-
-    def initialize(self, conf, context, collector, id):
-        self.n = 0
-
-    def process(self, tup):
-        self.n += 1
-
-    def finish_batch(self):
-        self.emit([self.id, self.n])
-
-
-def counting(step, where="first"):
-    builder = LinearDRPCTopologyBuilder("words")
-    if where == "middle":
-        builder.add_bolt(Split, parallelism=2)
-    declared = builder.add_bolt(step)
-    if where == "middle":
-        declared.shuffle_grouping()
-    builder.add_bolt(Count, parallelism=2).fields_grouping("id")
-    return builder.build()
 
 
 def answers(drpc, texts=TEXTS):
@@ -120,27 +80,6 @@ def test_a_program_that_passes_heartbeats_over_and_emits_late_harms_no_other_req
         assert said[0] == "3" or "ack comes last" in run.errors[0].message
 
 
-class AcksAndFails(BasicBolt):
-    """Acks, and does then what the text says."""
-
-    output_fields = ["id", "word"]
-
-    def process(self, tup):
-        self.ack(tup)
-        if tup[1] == "anchor":
-            self.emit([tup[0], "late"], anchors=[tup])
-        if tup[1] == "raise":
-            raise ZeroDivisionError("nothing by naught")
-        if tup[1] == "refuse":
-            raise FailedException("refused")
-        self.emit([tup[0], tup[1]], anchors=[])
-
-
-class PlainAcksAndFails(Bolt):
-    output_fields = ["id", "word"]
-    process = AcksAndFails.process
-
-
 @pytest.mark.parametrize(
     ("mode", "step", "where", "fair"),
     list(product(["inprocess", "process"], [AcksAndFails, PlainAcksAndFails], ["first", "middle"], [False, True]))
@@ -168,28 +107,6 @@ def test_an_exception_behind_the_ack_fails_the_request_and_names_the_step(mode, 
             assert answers(drpc, ["well"]) == ["1"]
 
 
-class Groups(BatchingBolt):
-    """Emits and acks the words in their order; at one with "!" it raises."""
-
-    output_fields = ["id", "word"]
-    batch_size = 6
-    ticks_between_batches = 10**9
-
-    def process_batch(self, key, tups):
-        for tup in sorted(tups, key=lambda tup: tup[1]):
-            if "!" in tup[1]:
-                raise ZeroDivisionError("nothing by naught")
-            self.emit([tup[0], tup[1]], anchors=[tup])
-            self.ack(tup)
-
-
-class GroupsAckedFirst(Groups):
-    def process_batch(self, key, tups):
-        for tup in tups:
-            self.ack(tup)
-        raise ZeroDivisionError("nothing by naught")
-
-
 @pytest.mark.parametrize("mode", ["inprocess", "process"])
 @pytest.mark.parametrize(
     ("step", "right"), [(Groups, 2), (GroupsAckedFirst, 0)], ids=["acked one by one", "all acked first"]
@@ -203,21 +120,6 @@ def test_an_exception_in_a_group_fails_the_requests_that_it_can_be_of(mode, step
         for each in said[right:]:
             assert "'words' failed in step 1 (component 'bolt1'" in each, said
             assert "ZeroDivisionError: nothing by naught" in each, said
-
-
-class LaterThanThat(Bolt):
-    """Emits for each tuple with the next one."""
-
-    output_fields = ["id", "word"]
-
-    def initialize(self, conf, context):
-        self.before = None
-
-    def process(self, tup):
-        self.ack(tup)
-        if self.before is not None:
-            self.emit([self.before, "late"])
-        self.before = tup[0]
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "process"])

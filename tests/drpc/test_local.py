@@ -4,46 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from multilang import BasicBolt, Bolt
-from multilang.drpc import DRPCExecutionException, LinearDRPCTopologyBuilder, LocalDRPC
+from multilang.drpc import DRPCExecutionException, LocalDRPC
 from multilang.drpc.thrift import MAX_TEXT
 from multilang.local import TaskStartError
-
-
-def topology(bolt, function="f"):
-    builder = LinearDRPCTopologyBuilder(function)
-    builder.add_bolt(bolt)
-    return builder.build()
-
-
-class NotToday(BasicBolt):
-    output_fields = ["id", "result"]
-
-    def initialize(self, conf, context):
-        raise ValueError("the database is not there")
-
-
-class Silent(Bolt):
-    """Keeps what it gets."""
-
-    output_fields = ["id", "result"]
-
-    def process(self, tup):
-        pass
-
-
-class Grows(BasicBolt):
-    """Answers with as many characters as it is asked for."""
-
-    output_fields = ["id", "result"]
-
-    def process(self, tup):
-        number, character = tup[1].split()
-        self.emit([tup[0], character * int(number)])
-
-
-grows = topology(Grows)
-not_today, silent = topology(NotToday), topology(Silent)
+from tests.drpc.unanswered import grows, not_today, silent
+from tests.soak import chosen
 
 
 def asked(drpc):
@@ -73,7 +38,7 @@ def test_a_request_whose_time_is_over_is_forgotten_and_may_be_cancelled(mode):
             drpc.execute("f", "a", timeout=0.2)
 
 
-@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
+@pytest.mark.parametrize("mode", chosen(["process", "inprocess", "simulated"], "process", "simulated"))
 def test_what_no_message_can_carry_is_refused_with_its_size_and_the_limit(mode):
     with LocalDRPC(mode, timeout_secs=100) as drpc:
         run = drpc.submit(grows, conf={"topology.message.timeout.secs": 3600})

@@ -9,28 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from multilang import BatchBolt, ShellBolt, TopologyBuilder
+from multilang import ShellBolt, TopologyBuilder
 from multilang.coordination import COORD_STREAM, SINGLE, BatchBoltExecutor, CoordinatedBolt, KeyedFairBolt
 from multilang.drpc import DRPCSpout, JoinResult, LinearDRPCTopologyBuilder, LocalDRPC, PrepareRequest, ReturnResults
 from multilang.topology import TopologyError
+from tests.drpc.early import Count
 
 LIMIT = 100.0
 NEVER = {"topology.message.timeout.secs": 3600}
 TEXTS = ["a b c", "", "d", "e f", " ".join("abcdefgh" * 20)]
 PROGRAM = str(Path("tests/drpc/steps_elsewhere/asks.py").absolute())
-
-
-class Count(BatchBolt):
-    output_fields = ["id", "n"]
-
-    def initialize(self, conf, context, collector, id):
-        self.words = []
-
-    def process(self, tup):
-        self.words.append(tup[1])
-
-    def finish_batch(self):
-        self.emit([self.id, len(self.words)])
 
 
 def program():

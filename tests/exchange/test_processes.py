@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.differential.shapes import Shape
 
 BLOCK = {"multilang.exchange": "block"}
-SHAPES = 400 if SOAK else 4
+SHAPES = 400 if SOAK else 2
 LIMIT = 150  # seconds
 
 

@@ -13,6 +13,7 @@ from multilang.protocol import ChildConnection, RemoteProtocolError, Tuple
 from multilang.protocol.bounds import SMALLEST_RATIO, memory_of, tuple_beyond_bounds
 from multilang.protocol.framing import DEFAULT_MAX_BUFFER, FrameReader
 from tests.cli.command import ROOT
+from tests.soak import SOAK
 
 SETUP = {
     "conf": {},
@@ -21,7 +22,7 @@ SETUP = {
 }
 END = b"\nend\n"
 LIMIT = 60.0
-TIMES = 1_000_000
+TIMES = 1_000_000 if SOAK else 200_000
 SHAPES = {  # made by their test, as they are large
     "lists": lambda: b"[" + b"[]," * TIMES + b"0]",
     "objects": lambda: b"[" + b"{}," * TIMES + b"0]",

@@ -44,12 +44,13 @@ def reaches(modules: dict[str, str]) -> Iterator[str]:
     own = {name: defined(tree) for name, tree in trees.items()}
     ours = set().union(*own.values())
     for name, tree in trees.items():
+        of_others = ours - own[name]
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in PACKAGES:
                 yield from (f"{name}:{node.lineno}: import {each.name}" for each in node.names if is_private(each.name))
             elif (
                 isinstance(node, ast.Attribute)
-                and node.attr in ours - own[name]
+                and node.attr in of_others
                 and is_private(node.attr)
                 and not is_own(node.value)
             ):

@@ -40,7 +40,7 @@ from tests.transactional.topologies import (
 )
 
 TASKS = 2  # of a component, at the most
-RUNS = 5000 if SOAK else 100
+RUNS = 5000 if SOAK else 60
 INCARNATION = re.compile("words/[0-9a-f]{16}")  # a name that no seed may repeat: two topologies could have the same
 
 chances = st.sampled_from([0.0, 0.0005, 0.002, 0.01])
