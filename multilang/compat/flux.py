@@ -55,7 +55,11 @@ def is_flux(path: str) -> bool:
         ConfigError: It can't be read.
     """
     entries = read_yaml(path)
-    return isinstance(entries.get("spouts"), list) and isinstance(entries.get("bolts", []), list)
+    parts = [entries.get("spouts"), entries.get("bolts", [])]
+    if not all(isinstance(each, list) for each in parts):
+        return False
+    made = [each for part in parts for each in part]
+    return not made or any(isinstance(each, dict) and "className" in each for each in made)
 
 
 def own_topology(path: str) -> Topology:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 from importlib import import_module
@@ -47,6 +48,8 @@ ABSTRACT = frozenset(
 _FROM_COLLECTIONS = re.compile(
     r"^([ \t]*)from[ \t]+collections[ \t]+import[ \t]+([\w, \t]+?)[ \t]*(?=#|\r?$)", re.MULTILINE
 )
+_IS_MAIN = re.compile(r"^if[ (]+__name__\s*==\s*['\"]__main__['\"]", re.MULTILINE)
+_IS_COMPONENT = re.compile(r"^class\s+\w+\s*\([^)]*(Bolt|Spout)\b[^)]*\)", re.MULTILINE)
 _TAB = 8  # columns, to Python 2
 
 
@@ -66,13 +69,41 @@ def rewrite(paths: Sequence[str]) -> list[str]:
         new = prepared(text)
         if new != text:
             _write(path, new)
-    done = subprocess.run([*module_command("fissix"), "-w", "-n", "--", *paths], capture_output=True, text=True)
-    if done.returncode and "Can't parse" not in done.stderr:
-        raise RuntimeError(done.stderr.strip()[-1500:])
+    alone = [path for path in paths if finds_neighbours(path)]
+    _fissix([path for path in paths if path not in alone])
+    # The fixer for imports would take what is beside a file from a package that the file is not imported of.
+    _fissix(alone, "-x", "import")
     changed = [path for path, text in old.items() if _read(path) != text]
     for path in changed:
         _write(f"{path}.bak", old[path], path)
     return changed
+
+
+def finds_neighbours(path: str) -> bool:
+    """Return whether Python 3 finds the modules beside a file by their names alone.
+
+    It does in a folder that is on its path, as the sources of streamparse's projects and the programs of Java's are, and for a
+    program that is started by itself.
+
+    Args:
+        path: The file, of Python 2 or 3.
+    """
+    parent, name = os.path.split(os.path.dirname(os.path.abspath(path)))
+    beside = (os.path.join(parent, each) for each in ("topologies", "config.json"))
+    if name in ("resources", "topologies") or (name == "src" and any(map(os.path.exists, beside))):
+        return True
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    return _IS_MAIN.search(text) is not None and _IS_COMPONENT.search(text) is None
+
+
+def _fissix(paths: Sequence[str], *options: str) -> None:
+    if not paths:
+        return
+    command = [*module_command("fissix"), *options, "-w", "-n", "--", *paths]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode and "Can't parse" not in done.stderr:
+        raise RuntimeError(done.stderr.strip()[-1500:])
 
 
 def prepared(text: str) -> str:

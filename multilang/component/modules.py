@@ -230,9 +230,17 @@ def _is_of(module: ModuleType, folder: str) -> bool:
     return os.path.join(folder, module.__name__) in places
 
 
+def _raised_in(problem: BaseException) -> str | None:
+    """Return the file whose line raised an exception."""
+    at = problem.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return None if at is None else at.tb_frame.f_code.co_filename
+
+
 def _explain(problem: ImportError, path: str) -> None:
     """Raise ConfigError when a file of a package was named by its path and its package is not found."""
-    relative = problem.name is None and "no known parent package" in str(problem)
+    relative = problem.name is None and "no known parent package" in str(problem) and _raised_in(problem) == path
     folder, file = os.path.split(path)
     names = [file[:-3]]
     while os.path.isfile(os.path.join(folder, "__init__.py")) or (relative and len(names) == 1):

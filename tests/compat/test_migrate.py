@@ -375,3 +375,96 @@ def test_the_settings_of_streamparse_1_are_told(tmp_path: Path) -> None:
     )
     (found,) = findings(str(tmp_path))
     assert (found.line, found.fix, found.stops) == (2, "write auto_ack", True)
+
+
+BESIDE = {
+    "config.json": '{"envs": {"prod": {}}}',
+    "topologies/__init__.py": "",
+    "topologies/sums.py": (
+        "from counting import Count\nfrom streamparse import Grouping, Topology\nfrom numbering import Numbers\n\n\n"
+        "class Sums(Topology):\n    numbers = Numbers.spec()\n    count = Count.spec(inputs=[numbers])\n"
+    ),
+    "src/__init__.py": "",
+    "src/helpers.py": "def odd(number):\n    return number % 2\n",
+    "src/numbering.py": (
+        "from streamparse import Spout\n\n\nclass Numbers(Spout):\n    outputs = ['n']\n\n"
+        "    def initialize(self, conf, context):\n        self.numbers = iter(xrange(3))\n\n"
+        "    def next_tuple(self):\n        for n in self.numbers:\n            self.emit([n])\n"
+    ),
+    "src/counting.py": (
+        "from streamparse import Bolt\nfrom helpers import odd\n\n\nclass Count(Bolt):\n    outputs = ['n']\n\n"
+        "    def process(self, tup):\n        for key, value in {}.iteritems():\n            pass\n        self.emit([odd(tup.values.n)])\n"
+    ),
+    "src/tools/__init__.py": "",
+    "src/tools/asking.py": "def ask():\n    return 'an answer'\n",
+    "src/tools/report.py": "from asking import ask\n\n\nif __name__ == '__main__':\n    print ask()\n",
+}
+
+
+def test_modules_beside_one_that_is_found_by_its_name_stay_as_they_are(tmp_path: Path) -> None:
+    for name, text in BESIDE.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert not [each for each in findings(str(tmp_path)) if "from the top" in each.what]
+    assert multilang("migrate", "--offline", tmp_path, "--fix").returncode == 0
+    assert "from helpers import odd" in (tmp_path / "src/counting.py").read_text()
+    assert "from asking import ask" in (tmp_path / "src/tools/report.py").read_text()
+    done = multilang("run", tmp_path / "topologies/sums.py", "--mode", "inprocess")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "src/helpers.py").write_text("from .numbering import Numbers\n")
+    wrong = multilang("show", tmp_path / "topologies/sums.py")
+    assert "helpers.py" in wrong.stderr
+    assert "is a file of the package 'topologies'" not in wrong.stderr
+
+
+def test_a_topology_of_another_tools_in_yaml_is_not_taken_for_one_of_flux(tmp_path: Path) -> None:
+    (tmp_path / "parts.yml").write_text("name: parts\nspouts:\n  - name: a\n    impl: java:a.B\nbolts:\n  - name: b\n")
+    assert findings(str(tmp_path)) == []
+
+
+def test_outputs_that_a_topology_in_clojure_gives_are_not_missed(tmp_path: Path) -> None:
+    (tmp_path / "topologies").mkdir()
+    (tmp_path / "topologies/words.clj").write_text(CLOJURE)
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/words.py").write_text(
+        "from streamparse.bolt import Bolt\nclass Count(Bolt):\n    def process(self, tup):\n        self.emit([1])\n"
+    )
+    assert [each.what for each in findings(str(tmp_path))] == ["a topology in Clojure"]
+
+
+def test_what_python_3_has_not_is_found_where_it_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "old.py").write_text(
+        "import string, sys, urllib\nimport thread\nfrom itertools import izip\n"
+        "def total(numbers, start=sys.maxint):\n    return reduce(max, numbers) + len(string.letters)\n"
+        "urllib.urlencode({})\nsorted([], cmp=cmp)\n"
+    )
+    (tmp_path / "both.py").write_text(
+        "import sys\nimport six\ntry:\n    import Queue\nexcept ImportError:\n    import queue as Queue\n"
+        "def far(lat, long, string, file):\n    return string.join(six.iteritems({})), long, file\n"
+        "text = unicode if sys.version_info[0] < 3 else str\nif six.PY2:\n    from urllib import quote\n"
+        "def reduce(a): return a\nreduce(1)\n"
+    )
+    found = [(each.path.removeprefix(f"{tmp_path}/"), each.line, each.what) for each in findings(str(tmp_path))]
+    assert found == [
+        ("old.py", 2, "Python 3 has no module thread"),
+        ("old.py", 3, "Python 3 has no itertools.izip"),
+        ("old.py", 4, "Python 3 has no sys.maxint"),
+        ("old.py", 5, "Python 3 has no reduce"),
+        ("old.py", 5, "Python 3 has no string.letters"),
+        ("old.py", 6, "Python 3 has no urllib.urlencode"),
+        ("old.py", 7, "Python 3 has no cmp"),
+    ]
+    multilang("migrate", "--offline", "--fix", tmp_path)
+    left = [(each.line, each.what) for each in findings(str(tmp_path), rewritten=True)]
+    assert [what for _, what in left] == ["Python 3 has no string.letters", "Python 3 has no cmp"]
+
+
+def test_divisions_that_change_with_python_3_are_told(tmp_path: Path) -> None:
+    text = "import Queue\nhalf = a / 2\nhalf /= b\nmean = a / 2.0 + a / float(b)\npath = p / 'a'\nwhole = a // 2\n"
+    (tmp_path / "old.py").write_text(text)
+    (tmp_path / "future.py").write_text(f"from __future__ import (print_function,\n    division)\n{text}")
+    (tmp_path / "new.py").write_text("half = a / 2\n")
+    multilang("migrate", "--offline", "--fix", tmp_path)
+    found = [(each.path, each.line, each.stops) for each in findings(str(tmp_path))]
+    assert found == [(str(tmp_path / "old.py"), 2, False), (str(tmp_path / "old.py"), 3, False)]

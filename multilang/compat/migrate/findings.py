@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 
-from multilang.compat.migrate.files import files_of, python_files, why_unread
+from multilang.compat.migrate.files import files_of, why_unread
 from multilang.compat.migrate.finding import Finding
 from multilang.compat.migrate.others import OF_PETREL, OF_PYLEUS, in_others
 from multilang.compat.migrate.python import WITHOUT_OUTPUTS, in_python
 from multilang.compat.migrate.settings import in_config
-from multilang.compat.migrate.topologies import dsl_file, in_clojure, in_flux
+from multilang.compat.migrate.topologies import dsl_file, dsl_of, in_clojure, in_flux
 from multilang.component.find import YAML
 
 TYPE_CHECKING = False
@@ -52,7 +52,14 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
 
 def _outputs_given(root: str) -> Iterator[str]:
     """Return the names of classes to which a topology gives their outputs, as those do that were in Clojure."""
-    for path in python_files(root):
-        if os.path.basename(os.path.dirname(path)) == "topologies":
+    for path in files_of(root):
+        if os.path.basename(os.path.dirname(path)) != "topologies" or why_unread(path):
+            continue
+        if path.endswith(".clj"):
+            try:
+                yield from _OUTPUTS.findall(dsl_of(path))
+            except (OSError, ValueError):
+                continue  # which findings() tells
+        elif path.endswith(".py"):
             with open(path, encoding="utf-8", errors="replace") as file:
                 yield from _OUTPUTS.findall(file.read())

@@ -7,33 +7,16 @@ import os
 import re
 import warnings
 
+from multilang.compat.migrate.files import why_unread
 from multilang.compat.migrate.finding import Finding
-from multilang.compat.python2 import ABSTRACT
+from multilang.compat.migrate.gone import divisions, gone_names
+from multilang.compat.python2 import ABSTRACT, finds_neighbours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_GONE_MODULES = {
-    "ConfigParser": "configparser",
-    "Queue": "queue",
-    "StringIO": "io",
-    "cPickle": "pickle",
-    "cStringIO": "io",
-    "httplib": "http.client",
-    "urllib2": "urllib.request",
-    "urlparse": "urllib.parse",
-}
-_GONE_NAMES = {
-    "basestring": "str",
-    "long": "int",
-    "raw_input": "input",
-    "reload": "nothing: Python 3 needs no sys.setdefaultencoding",
-    "unichr": "chr",
-    "unicode": "str",
-    "xrange": "range",
-}
-_GONE_METHODS = {"has_key": "in", "iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
+_DIVISION = re.compile(rb"^from\s+__future__\s+import\s+(\([^)]*|[^\n(]*)\bdivision\b", re.MULTILINE)
 _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple"}
 _WITHOUT_PYTHON_3 = {
     "nose": "nose, which does not run on Python 3.10 and later",
@@ -73,15 +56,15 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
         yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "mend it")
         return
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= _imported(tree)
+    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _imported(tree)
+    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    alone = finds_neighbours(path)
+    yield from gone_names(path, tree, bound)
+    if _divided_as_python_2(f"{path}.bak"):
+        yield from divisions(path, tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            yield from _in_import(path, root, node)
-        elif isinstance(node, ast.Name) and node.id in _GONE_NAMES and node.id not in bound:
-            yield Finding(path, node.lineno, f"Python 3 has no {node.id}", f"write {_GONE_NAMES[node.id]}; --fix does")
-        elif isinstance(node, ast.Attribute) and node.attr in _GONE_METHODS:
-            what = f"Python 3's dicts have no {node.attr}"
-            yield Finding(path, node.lineno, what, f"write {_GONE_METHODS[node.attr]}; --fix does")
+            yield from _in_import(path, root, node, alone)
         elif isinstance(node, ast.Attribute) and _dotted(node) in _OLD_TWEEPY:
             fix = "write tweepy<4 among the requirements, or a subclass of tweepy.StreamingClient"
             yield Finding(path, node.lineno, "tweepy.StreamListener, which is gone since tweepy 4", fix, False)
@@ -97,6 +80,24 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
             yield from _in_class(path, node)
         elif isinstance(node, ast.Call):
             yield from _in_call(path, node)
+
+
+def _divided_as_python_2(path: str) -> bool:
+    """Return whether the file that ``--fix`` kept is one of Python 2, with its division."""
+    if why_unread(path):
+        return False
+    try:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old string escapes
+            text = file.read()
+            if _DIVISION.search(text):
+                return False
+            tree = ast.parse(text, path)
+    except SyntaxError:
+        return True
+    except (OSError, ValueError, RecursionError, MemoryError):
+        return False
+    return next(gone_names(path, tree, _imported(tree)), None) is not None
 
 
 def is_old_storm(path: str) -> bool:
@@ -115,7 +116,7 @@ def _imported(tree: ast.AST) -> set[str]:
     }
 
 
-def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom) -> Iterator[Finding]:
+def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom, alone: bool) -> Iterator[Finding]:
     if isinstance(node, ast.ImportFrom) and node.level:
         return
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
@@ -130,16 +131,10 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom) -> Itera
     folder = os.path.dirname(path)
     for name in names:
         top = name.partition(".")[0]
-        if top in _GONE_MODULES:
-            yield Finding(
-                path, node.lineno, f"Python 3 has no module {top}", f"import {_GONE_MODULES[top]}; --fix does"
-            )
-        package = os.path.isfile(os.path.join(folder, "__init__.py")) and os.path.abspath(folder) != os.path.abspath(
-            root
-        )
+        package = os.path.isfile(os.path.join(folder, "__init__.py")) and not os.path.samefile(folder, root)
         beside = os.path.isfile(os.path.join(folder, f"{top}.py"))
         above = os.path.join(os.path.dirname(folder), top)
-        if package and beside and not os.path.exists(above) and not os.path.exists(f"{above}.py"):
+        if package and not alone and beside and not os.path.exists(above) and not os.path.exists(f"{above}.py"):
             inside = f"{os.path.basename(folder)}.{name}"
             what = f"Python 3 looks for {top!r} from the top, not beside this file"
             yield Finding(

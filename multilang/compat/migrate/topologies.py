@@ -33,7 +33,7 @@ def from_clojure(root: str) -> list[str]:
         new = dsl_file(path)
         if not os.path.lexists(new) and not why_unread(path):
             try:
-                text = _dsl_of(path)
+                text = dsl_of(path)
             except (OSError, ValueError):
                 continue  # which findings() tells
             with open(new, "x", encoding="utf-8") as file:
@@ -90,7 +90,7 @@ def in_clojure(path: str) -> Finding:
     """Return what is to do about a topology in Clojure."""
     fix = f"declare it as a class of streamparse's DSL in {os.path.basename(dsl_file(path))}"
     try:
-        _dsl_of(path)
+        dsl_of(path)
     except (OSError, ValueError) as error:
         return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix can't, because {error}")
     return Finding(path, 0, "a topology in Clojure", f"{fix}; --fix does")
@@ -104,6 +104,15 @@ def dsl_file(path: str) -> str:
     return os.path.join(folder, f"{name}_topology.py" if taken else f"{name}.py")
 
 
-def _dsl_of(path: str) -> str:
+def dsl_of(path: str) -> str:
+    """Return a topology in Clojure as a class of streamparse's DSL.
+
+    Args:
+        path: Its file.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It can't be rewritten mechanically, or it is not text.
+    """
     with open(path, encoding="utf-8") as file:
         return as_dsl(file.read(), os.path.basename(path)[:-4])
