@@ -10,29 +10,19 @@ from multilang.protocol.errors import LocalProtocolError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal
+    from typing import Any, Literal, TypeAlias
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Values
     from multilang.protocol.outputs import Outputs
 
+    _Sent: TypeAlias = tuple[Values, str | None, int | None, int]
+    """A tuple in flight: its values, its stream, the task of a direct emit, and how often it failed."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 _ID_TYPES = frozenset({str, int, float})
-
-
-class _Sent:
-    """A tuple in flight: what to emit again, and how often it failed."""
-
-    __slots__ = ("failures", "stream", "task", "values")
-
-    def __init__(self, values: Values, stream: str | None, task: int | None) -> None:
-        self.values = values
-        self.stream = stream
-        self.task = task
-        self.failures = 0
 
 
 class ReliableSpout(Spout):
@@ -131,8 +121,7 @@ class ReliableSpout(Spout):
         if len(sent) >= self._most and (direct_task is not None or not need_task_ids):
             return self._hold(values, key, stream, direct_task, need_task_ids, on_task_ids)
         # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
-        kept = list(values) if isinstance(values, list | tuple) else values  # type: ignore[redundant-expr]  # refused below
-        sent[key] = _Sent(kept, stream, direct_task)
+        sent[key] = (_copy(values), stream, direct_task, 0)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         except Exception:
@@ -169,8 +158,7 @@ class ReliableSpout(Spout):
         def kept() -> Iterator[Values]:
             nonlocal last
             for last, values in zip(ids, rows, strict=True):
-                own = list(values) if isinstance(values, list | tuple) else values  # type: ignore[redundant-expr]
-                sent[last] = _Sent(own, stream, None)
+                sent[last] = (_copy(values), stream, None, 0)
                 yield values
 
         try:
@@ -180,11 +168,12 @@ class ReliableSpout(Spout):
             raise
 
     def ack(self, tup_id: Any) -> None:
-        key = key_of(tup_id)
+        key = tup_id if type(tup_id) in _ID_TYPES else key_of(tup_id)
         if self._held and key in self._held:
             return  # it was not sent yet: this is the ack of an earlier process
         if self._sent.pop(key, None) is not None:
-            self._due.pop(key, None)
+            if self._due:
+                self._due.pop(key, None)
             self.acked(tup_id)
 
     def fail(self, tup_id: Any) -> None:
@@ -192,12 +181,14 @@ class ReliableSpout(Spout):
         sent = self._sent.get(key)
         if sent is None or key in self._held:
             return  # acked before, for example after a timeout that came before a late ack
-        sent.failures += not self.failing_together
-        if self.max_replays is not None and sent.failures > self.max_replays:
+        values, stream, task, failures = sent
+        failures += not self.failing_together
+        if self.max_replays is not None and failures > self.max_replays:
             del self._sent[key]
-            self.gave_up(tup_id, sent.values, sent.failures)
+            self.gave_up(tup_id, values, failures)
             return
-        delay = min(self.replay_delay_secs * 2.0 ** min(max(sent.failures - 1, 0), 1000), self.max_replay_delay_secs)
+        self._sent[key] = (values, stream, task, failures)
+        delay = min(self.replay_delay_secs * 2.0 ** min(max(failures - 1, 0), 1000), self.max_replay_delay_secs)
         self._due[key] = self.clock() + delay
 
     def replay(self) -> bool:
@@ -214,8 +205,8 @@ class ReliableSpout(Spout):
             if due[key] > now:
                 return len(self._sent) >= self._most  # Storm does not count those that failed and wait here
         del due[key]
-        sent = self._sent[key]
-        self._collector.emit(sent.values, key, sent.stream, sent.task)
+        values, stream, task, _ = self._sent[key]
+        self._collector.emit(values, key, stream, task)
         return True
 
     @property
@@ -266,7 +257,7 @@ class ReliableSpout(Spout):
             self._outputs.learn(self.context.component, self.context.task_component, self.context)
         row = normalize(values)
         self._outputs.check(DEFAULT_STREAM if stream is None else stream, row, task)
-        self._sent[key] = _Sent(row, stream, task)
+        self._sent[key] = (row, stream, task, 0)
         self._held[key] = on_task_ids
         return [task] if need_task_ids and task is not None else None
 
@@ -277,9 +268,14 @@ class ReliableSpout(Spout):
         while held and room > 0:
             key = next(iter(held))
             on_task_ids = held.pop(key)
-            sent = self._sent[key]
-            self._collector.emit(sent.values, key, sent.stream, sent.task, False, on_task_ids)
+            values, stream, task, _ = self._sent[key]
+            self._collector.emit(values, key, stream, task, False, on_task_ids)
             room -= 1
+
+
+def _copy(values: Any) -> Any:
+    """Return a copy of a tuple's values; what is no list is refused when it is sent."""
+    return [*values] if isinstance(values, (list, tuple)) else values  # a union is slower
 
 
 def key_of(tup_id: Any) -> Any:

@@ -166,10 +166,14 @@ class RowCollector:
         total = 0
         if rows and self._route.choose is not None:
             add, getrandbits = self._groups.append, self._emitter.links.getrandbits
-            for start in range(0, len(rows), _ROWS):
-                edge = getrandbits(64)
-                total ^= edge
-                add((root, edge, rows[start : start + _ROWS]))
+            if len(rows) <= _ROWS:
+                total = getrandbits(64)
+                add((root, total, rows[:]))
+            else:
+                for start in range(0, len(rows), _ROWS):
+                    edge = getrandbits(64)
+                    total ^= edge
+                    add((root, edge, rows[start : start + _ROWS]))
         rows.clear()
         return total
 
@@ -263,7 +267,7 @@ class RowCollector:
         if is_acked:
             links.ack(root, edge, 0)
 
-    def _many(
+    def _many(  # noqa: C901  # one body, since each call from here costs a share of the rate
         self, process: Callable[[Tuple], None], failed: Callable[[Tuple, Exception], None]
     ) -> Callable[[Rows], None]:
         """Return ``execute``."""
@@ -272,24 +276,31 @@ class RowCollector:
         named, ack, references, new = links.named, links.ack, _references, LocalTuple.__new__
         groups_out = self._groups
         alone = _alone(scope, anchors)
+        is_heard = self._route is not None and self._route.choose is not None
 
-        def execute(batch: Rows) -> None:
+        def execute(batch: Rows) -> None:  # noqa: C901
             origin, groups = batch.origin, batch.groups
             stream = origin.stream
             scope.anchors = anchors
             before = stats.emitted
+            acked = executed = 0
+            tup: Any = (
+                None  # the last one, which stays unfinished until there is another, since nobody can look meanwhile
+            )
             emitter.gathers = True
             try:
                 for root, edge, given in groups if not batch.at else groups[batch.at :]:
-                    tup: Any = None
+                    if tup is not None:
+                        tup.root = root
                     settled_by_bolt = 0
                     left = iter(given)
                     try:
                         for values in left:
                             if references(tup) == alone:
                                 tup.values = values
-                                tup.unfinished = True
                             else:
+                                if tup is not None:
+                                    tup.unfinished = False
                                 tup = new(LocalTuple)
                                 tup.values = values
                                 tup.stream = stream
@@ -307,27 +318,34 @@ class RowCollector:
                                 settled_by_bolt += 1
                                 tup = None
                                 continue
-                            tup.unfinished = False
                             if tup.edge:  # something was emitted that is no row
                                 edge ^= tup.edge
                                 tup.edge = 0
                             if named:
                                 named.pop(getattr(tup, "_id", ""), None)
+                                tup.unfinished = False
                                 tup = None
                     except BaseException:
                         self._died(batch, tup, edge, list(left), settled_by_bolt)
                         raise
-                    stats.acked += len(given) - settled_by_bolt
-                    batch.executed += len(given)
                     batch.at += 1
-                    if out_rows:
+                    executed += len(given)
+                    here = len(given) - settled_by_bolt
+                    acked += here
+                    if out_rows and is_heard:
                         edge ^= close(root)
-                    ack(root, edge, len(given) - settled_by_bolt)
+                    ack(root, edge, here)
                     if stats.emitted - before > _ENOUGH:
                         break
+                if tup is not None:
+                    tup.unfinished = False
                 scope.current = None
             finally:
                 emitter.gathers = False
+                stats.acked += acked
+                batch.executed += executed
+                if out_rows:  # of a stream without a subscriber
+                    close(0)
                 if groups_out:
                     deliver()
 
@@ -353,13 +371,17 @@ _EMIT = """
 def made(emitter, append, row_of, otherwise, otherwise_many, free):
     def emit(values, stream=None, anchors=None, direct_task=None, need_task_ids=False, on_task_ids=None):
         if stream is None and anchors is None and direct_task is None and on_task_ids is None and not need_task_ids:
-            if type(values) is list and len(values) == {width}:
-                [{names}] = values
-                if {checks}:
-                    if emitter.gathers:
-                        append({row})
-                        return
-                    return otherwise([{names}], None, None, None, False, None, True)
+            if {is_narrow} and type(values) is list:
+                try:
+                    [{names}] = values  # which looks at their number faster than ``len`` does
+                except ValueError:
+                    pass
+                else:
+                    if {checks}:
+                        if emitter.gathers:
+                            append({row})
+                            return
+                        return otherwise([{names}], None, None, None, False, None, True)
             if emitter.gathers:
                 append(row_of(values))
                 return
@@ -390,10 +412,10 @@ def _made(emitter: TupleEmitter, route: Route | None, emit: Emit, emit_many: Emi
     They look at each value by its name, since a loop over one or two values costs as much as all the rest. What looks wrong
     or rare goes to ``row_of``.
     """
-    width = -1 if route is None or route.width > _WIDEST else route.width
-    names = [f"value_{number}" for number in range(max(width, 0))]
+    is_narrow = route is not None and 0 <= route.width <= _WIDEST
+    names = [f"value_{number}" for number in range(route.width if route is not None and is_narrow else 0)]
     text = _EMIT.format(
-        width=width,
+        is_narrow=is_narrow,
         names=", ".join(names),
         checks=" and ".join(map(_check, names)) or "True",
         row=f"[{', '.join(names)}]" if route is not None and route.choose is not None else "None",

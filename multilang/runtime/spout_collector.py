@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.collector import SpoutCollector
 from multilang.protocol import UnserializableValue
-from multilang.protocol.codec import id_as_received, normalize
+from multilang.protocol.codec import MAX_INT, MIN_INT, id_as_received, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.emitter import TupleEmitter
@@ -163,6 +163,7 @@ def _spout_emit_many(
     def emit_many(rows: Iterable[Values], tup_ids: Iterable[Any], route: Route) -> None:
         choose: Any = route.choose
         width, stream, origin = route.width, route.stream, route.origin
+        only = None if route.only is None else (route.only,)
         sent = 0  # the tuples with one target
         groups: dict[int, list[Any]] = {}  # of the tasks to whose emits it matters that they get rows
         takers = {task for task, receiver in row_receivers.items() if receiver.emits}
@@ -178,8 +179,10 @@ def _spout_emit_many(
                     pass  # the wire's end says what is wrong
                 if row is None:
                     row, _ = emitter.checked(values, stream, None)
-                id = id_as_received(tup_id)
-                targets = choose(row)
+                kind = type(tup_id)  # what most ids are is not looked at by a call
+                is_plain = (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())
+                id = tup_id if is_plain else id_as_received(tup_id)
+                targets = choose(row) if only is None else only
                 root = next_root()
                 until_sample -= 1
                 if until_sample:

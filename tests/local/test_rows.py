@@ -389,3 +389,28 @@ def test_a_bolt_that_fans_out_for_a_while_loses_nothing_and_keeps_the_order():
         10 * number + n for number in range(180) for n in range(5 if 60 <= number < 120 else 1)
     ]
     assert told == {number: ["ack"] for number in range(180)}
+
+
+class Keeps(BasicBolt):
+    """Keeps some of its tuples, and notes those that were not finished when the next one came."""
+
+    def __init__(self, got, unfinished):
+        self.got, self.unfinished = got, unfinished
+
+    def __deepcopy__(self, _):
+        return self
+
+    def process(self, tup):
+        self.unfinished += [kept.values for kept in self.got if kept.unfinished]
+        assert tup.unfinished
+        if tup["n"] % 3:
+            self.got.append(tup)
+
+
+def test_tuples_that_a_bolt_keeps_are_finished_when_the_next_one_comes():
+    got, unfinished, told = [], [], defaultdict(list)
+    run_of(Scripts(["x"] * 20, True, told), FansSome(), Keeps(got, unfinished))
+    assert [tup["n"] for tup in got] == [1, 2, 4] * 20
+    assert not unfinished
+    assert not any(tup.unfinished for tup in got)
+    assert told == {number: ["ack"] for number in range(20)}
