@@ -4,56 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from multilang import BasicBolt, BatchBolt, LocalCluster
+from multilang import BasicBolt, LocalCluster
 from multilang.local import TaskStartError
 from multilang.topology import TopologyError
 from multilang.transactional import (
     Committer,
     Coordinator,
     Emitter,
-    MemoryTransactionalSpout,
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
 from tests.transactional.kept import kept_conf
-
-
-class WithoutAttempt(BasicBolt):
-    output_fields = ["word", "tx"]
-
-    def process(self, tup):
-        self.emit([tup["word"], tup[0]])
-
-
-class OfAnotherAttempt(BasicBolt):
-    output_fields = ["tx", "word"]
-
-    def process(self, tup):
-        self.emit([f"{tup[0].txid}:5", tup["word"]])
-
-
-class ManyOfAnotherAttempt(BasicBolt):
-    output_fields = ["tx", "word"]
-
-    def process(self, tup):
-        self.emit_many([[f"{tup[0].txid}:5", tup["word"]]])
-
-
-class Commits(BatchBolt, Committer):
-    committed = []
-
-    def process(self, tup):
-        pass
-
-    def finish_batch(self):
-        self.committed.append(self.id.txid)
-
-
-def builder_of(bolt, parallelism=1):
-    builder = TransactionalTopologyBuilder("wrong", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
-    builder.set_bolt("bolt", bolt).shuffle_grouping("spout")
-    builder.set_bolt("commits", Commits, parallelism).shuffle_grouping("bolt")
-    return builder
+from tests.transactional.mistaken import Commits, ManyOfAnotherAttempt, OfAnotherAttempt, WithoutAttempt, builder_of
 
 
 @pytest.mark.parametrize("mode", ["simulated", "process"])
