@@ -208,6 +208,9 @@ def test_a_project_written_over_counts_what_it_counted(tmp_path: Path) -> None:
         "src/bolts/words.py:7: note: SplitBolt can become a BasicBolt of multilang; --fix writes it over"
         in shown.stdout
     )
+    assert (
+        "Words stays on the layer, where it runs as it is: streamparse's DSL takes components of either" in shown.stdout
+    )
     assert {path: path.read_text() for path in before} == before
     done = multilang("migrate", "--offline", "--own-api", "--fix", ".", cwd=project)
     assert done.returncode == 0, done.stderr

@@ -234,6 +234,8 @@ def test_a_topology_counts_the_same_in_every_mode(mode: str) -> None:
 def test_without_a_running_component_its_functions_say_so() -> None:
     import subprocess
 
-    script = "from multilang.compat import storm; storm.log('too early')"
+    script = "from multilang.compat import storm; storm.logInfo('first'); storm.emit(['too early'])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr.startswith("first\n")
+    assert done.stdout == ""
     assert "storm's functions are there from a component's initialize() on" in done.stderr

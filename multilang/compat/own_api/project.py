@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _MILD = "multilang.compat.mild"
 _LOG = "pystorm.log."
+_TOPOLOGIES = {"streamparse.Topology", "streamparse.dsl.Topology", "streamparse.dsl.topology.Topology"}
+_OF_DSL = (
+    "streamparse's DSL takes components of either library, and knows the environments of config.json by which par and options may "
+    "differ; a TopologyBuilder has none, so that by hand those go to multilang.toml (multilang new NAME --from streamparse)"
+)
 _SETTERS = {"adapted", "set_bolt", "set_spout", "setBolt", "setSpout", "spec"}
 
 
@@ -104,7 +109,17 @@ def plan(paths: Iterable[str], others: Iterable[str] = ()) -> Plan:
         for each in project.classes.values()
         for line, reason in sorted(each.reasons)
     ]
+    kept += [
+        Kept(source.path, node.lineno, node.name, _OF_DSL) for source in sources for node in _dsl_topologies(source)
+    ]
     return Plan(sorted(written), sorted(kept, key=lambda each: (each.path, each.line)), texts)
+
+
+def _dsl_topologies(source: Source) -> Iterator[ast.ClassDef]:
+    """Return the topologies of a file in streamparse's DSL."""
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef) and any(source.dotted(base) in _TOPOLOGIES for base in node.bases):
+            yield node
 
 
 def _texts(paths: Iterable[str]) -> Iterator[str]:

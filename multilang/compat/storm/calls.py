@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from multilang.protocol.errors import LocalProtocolError
 
@@ -81,8 +82,11 @@ def rpcMetrics(name: str, params: Any) -> None:  # noqa: N802
 
 
 def log(msg: Any, level: int = 2) -> None:
-    """Write a line to Storm's log: level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""
-    current().collector.log(str(msg), level)
+    """Write a line to Storm's log: level 0 is trace, 1 debug, 2 info, 3 warn, 4 error. Before a component runs, it goes to stderr."""
+    if _task is None:
+        sys.stderr.write(f"{msg}\n")
+    else:
+        current().collector.log(str(msg), level)
 
 
 def logTrace(msg: Any) -> None:  # noqa: N802
