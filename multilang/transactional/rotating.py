@@ -9,7 +9,7 @@ from multilang.protocol.codec import dumps, loads, reason_against
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from multilang.transactional.state import TransactionalState
@@ -99,7 +99,14 @@ class RotatingTransactionalState:
 
     def cleanup_before(self, txid: int) -> None:
         """Forget all transactions before ``txid``."""
-        for each in [each for each in self._values if each < txid]:
+        self._forget([each for each in self._values if each < txid])
+
+    def forget_from(self, txid: int) -> None:
+        """Forget ``txid`` and all transactions after it."""
+        self._forget([each for each in self._values if each >= txid])
+
+    def _forget(self, txids: Iterable[int]) -> None:
+        for each in txids:
             self._changes.delete(self._at(each))
             del self._values[each]
 

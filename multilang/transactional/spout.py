@@ -23,7 +23,8 @@ from multilang.protocol.codec import dumps
 from multilang.state.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
-from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, METADATA, STREAMS
+from multilang.transactional.kinds import OPAQUE, PARTITIONED, check_kind, kind_of
+from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
 from multilang.transactional.steps import steps_of
@@ -73,6 +74,7 @@ class TransactionalSpoutCoordinator(Spout):
         state = open_state(conf)
         try:
             check_runs(state, state.get_data(CURRENT) or 1)
+            check_kind(state, self.spout)
         finally:
             state.close()
         self.spout.check_start(conf)
@@ -131,6 +133,11 @@ class TransactionalSpoutCoordinator(Spout):
         self._metadata = RotatingTransactionalState(self._changes, METADATA)
         self._current: int = self._state.get_data(CURRENT) or 1
         check_runs(self._state, self._current)
+        before, kind = check_kind(self._state, self.spout), kind_of(self.spout)
+        if before != kind:
+            self._changes.set_data(KIND, kind)
+        if (before, kind) == (OPAQUE, PARTITIONED):
+            self._metadata.forget_from(self._current)  # an opaque spout's have none, and get the number of partitions now
         begins = [*(self._state.get_data(BEGINS) or ()), [epoch, self._current]]
         self._changes.set_data(BEGINS, begins[-_BEGINS:])
         self._last_attempt = TransactionAttempt.first_of(epoch)

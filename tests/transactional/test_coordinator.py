@@ -145,6 +145,7 @@ def test_one_that_is_started_again_goes_on_with_what_is_stored(conf):
     assert Kept(conf, "kept").stored == {
         "coordinator/currtx": 3,
         "coordinator/begins": [[1, 1]],
+        "coordinator/kind": "TransactionalSpout",
         **{f"coordinator/meta/{txid}": {"from": 10 * txid - 10} for txid in (2, 3, 4, 5)},  # 2 is that before the first
     }
     old = [TransactionAttempt.parse(each.values[0]).attempt for each in run.emitted]

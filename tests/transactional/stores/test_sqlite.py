@@ -14,7 +14,12 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster, TaskStartError
 from multilang.state import StateError, StoreGoneError, owner, sqlite_file
-from multilang.transactional import Emitter, TransactionalSpout, TransactionalState, TransactionalTopologyBuilder
+from multilang.transactional import (
+    PartitionedEmitter,
+    PartitionedTransactionalSpout,
+    TransactionalState,
+    TransactionalTopologyBuilder,
+)
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
 from tests.transactional.topologies import topology
@@ -142,14 +147,14 @@ def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_en
         cluster.submit(topology).wait(timeout=60)
 
 
-class Unfinished(TransactionalSpout):
+class Unfinished(PartitionedTransactionalSpout):
     output_fields = ["tx"]
 
     def get_coordinator(self, conf, context):
         return DuckCoordinator()
 
     def get_emitter(self, conf, context):
-        return Emitter()
+        return PartitionedEmitter()
 
 
 class DuckCoordinator:
