@@ -5,6 +5,7 @@ Nor when the servers are killed in which transactions and counts are. 300 kills 
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ import time
 from collections import Counter
 
 import pytest
+from kazoo.client import KazooClient
 
 from multilang.local import LocalCluster
 from multilang.transactional import RedisBacking, TransactionalMap
@@ -124,3 +126,53 @@ def test_every_word_is_counted_once_though_zookeeper_redis_and_processes_are_kil
         for server in servers:
             if server.process is not None:
                 server.kill()
+
+
+@soak_only
+@pytest.mark.timeout(120 + 20 * KILLS)
+def test_every_word_is_counted_once_though_sessions_of_zookeeper_expire(tmp_path, zookeeper):
+    """A session ends for all who have it when one of them closes it: the server tells the others that it expired."""
+    conf = {
+        **zookeeper.conf,
+        "multilang.transactional.store": "zookeeper",
+        "transactional.zookeeper.root": f"/{tmp_path.name}",
+        "test.database": str(tmp_path / "counts.sqlite"),
+        "test.words": EACH,
+        "test.take": TAKE,
+        "topology.max.spout.pending": 3,
+        "topology.message.timeout.secs": 2,
+        "topology.tick.tuple.freq.secs": 1,
+    }
+    database = Database(conf)
+    expired = 0
+
+    def counted():
+        return database.get("*")[0]
+
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        run = cluster.submit(many)
+        for n in range(KILLS):
+            enough = min(counted() + 1, 3 * EACH * (n + 1) // (KILLS + 1))
+            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=90)
+            expired += expire_sessions(zookeeper)
+        assert counted() < 3 * EACH, "all words were counted before the last session expired"
+        run.wait(timeout=150)
+    assert expired >= KILLS
+    counts = database.counts()
+    assert counts.pop("*") == 3 * EACH
+    assert counts == counts_of(EACH)
+    assert_in_order(database.commits())
+    database.close()
+
+
+def expire_sessions(zookeeper):
+    """End the sessions of all clients of this process, and return how many they were."""
+    clients = [each for each in gc.get_objects() if isinstance(each, KazooClient) and each.connected]
+    for client in clients:
+        session, password = client.client_id
+        other = KazooClient(f"127.0.0.1:{zookeeper.port}", client_id=(session, password))
+        other.start()
+        assert other.client_id[0] == session
+        other.stop()
+        other.close()
+    return len(clients)

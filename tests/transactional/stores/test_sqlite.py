@@ -142,7 +142,7 @@ def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_en
         cluster.submit(topology, name="third").wait(timeout=60)
     broken = TransactionalTopologyBuilder("words", "spout", Unfinished).build
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        with pytest.raises(TaskStartError, match="no exhausted method"):
+        with pytest.raises(TaskStartError, match="has no exhausted, no num_partitions method"):
             cluster.submit(broken("broken"))
         cluster.submit(topology).wait(timeout=60)
 
