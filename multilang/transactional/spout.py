@@ -137,7 +137,8 @@ class TransactionalSpoutCoordinator(Spout):
         if before != kind:
             self._changes.set_data(KIND, kind)
         if (before, kind) == (OPAQUE, PARTITIONED):
-            self._metadata.forget_from(self._current)  # an opaque spout's have none, and get the number of partitions now
+            # An opaque spout's transactions have no metadata; they get the number of partitions now.
+            self._metadata.forget_from(self._current)
         begins = [*(self._state.get_data(BEGINS) or ()), [epoch, self._current]]
         self._changes.set_data(BEGINS, begins[-_BEGINS:])
         self._last_attempt = TransactionAttempt.first_of(epoch)
