@@ -18,21 +18,8 @@ from multilang.topology.errors import TopologyError
 from multilang.windowing import Tumbling
 from tests.soak import SOAK
 from tests.state.topologies import stored
+from tests.streams.calls import by_three, number_squared, squared
 from tests.streams.pipelines import Values, increased, repeated
-
-
-async def squared(n):
-    await asyncio.sleep((n * 7 % 5) / 1000)
-    return n * n
-
-
-async def number_squared(pair):
-    return [pair[0], await squared(pair[1])]
-
-
-def by_three(n):
-    return n % 3
-
 
 SHAPES = st.fixed_dictionaries(
     {
