@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
-from multilang.local import Faults, LocalCluster
+from multilang.local import Faults, LocalCluster, LocalClusterError
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state import ReshapedError
@@ -35,7 +35,7 @@ from multilang.windowing.watermarks import Watermarks
 from tests.soak import SOAK
 from tests.windowing import reference
 from tests.windowing.test_properties import SIZES, arrivals
-from tests.windowing.topologies import Events, topology, wanted
+from tests.windowing.topologies import Events, Full, topology, wanted
 
 FIELDS = ("n", "key", "ts")
 
@@ -373,6 +373,16 @@ def test_without_spilling_a_full_memory_ends_the_task_with_a_reason(base):
         run.process(make_tuple([n, "ant", n], FIELDS, "source0"))
     with pytest.raises(MemoryLimitError, match=r"'bolt': its windows have 10 tuples in memory, and memory_limit is 10"):
         run.process(make_tuple([10, "ant", 10], FIELDS, "source0"))
+
+
+@pytest.mark.parametrize("mode", ["simulated", "inprocess", "process"])
+def test_a_full_memory_ends_the_topology_instead_of_filling_it_again_for_ever(mode):
+    with LocalCluster(mode) as cluster:
+        run = cluster.submit(topology(1, Full))
+        with pytest.raises(
+            LocalClusterError, match=r"'windows' ends: .*'counts': its windows have 20 accumulators in memory, .*spill"
+        ):
+            run.wait(timeout=60)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.state import ReplayableSpout
 from multilang.topology import TopologyBuilder
-from multilang.windowing import Count, Sliding, StatefulWindowedBolt, Sum, Tumbling, milliseconds
+from multilang.windowing import Count, Sliding, StatefulWindowedBolt, Sum, Tumbling, WindowedBolt, milliseconds, seconds
 from tests.windowing import reference
 
 KEYS = ["ant", "bee"]
@@ -56,6 +56,20 @@ class Counts(StatefulWindowedBolt):
     lag = milliseconds(50)
     watermark_interval = milliseconds(100)
     aggregate = Count()
+
+    def process_window(self, window):
+        self.emit([window.key, window.end, window.result])
+
+
+class Full(WindowedBolt):
+    """Windows without state, with more open keys than it may have."""
+
+    output_fields = Counts.output_fields
+    window = Tumbling(seconds(10))
+    key_by = "n"
+    timestamp_field = "ts"
+    aggregate = Count()
+    memory_limit = 20
 
     def process_window(self, window):
         self.emit([window.key, window.end, window.result])
