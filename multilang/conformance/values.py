@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+# Tuples that come while task ids are awaited: a pipe of 64 KB holds about as many, and Python's stack fewer calls.
+WAITING = 1100
+
 
 def same(a: Any, b: Any) -> bool:
     """Return whether two JSON values are the same. Numbers are compared by value, and a boolean is no number."""

@@ -40,6 +40,7 @@ BROKEN = {
     "ItsThreadKnowsAsciiAlone": ("bolt", 7),
     "KnowsOneTaskOfItsSource": ("bolt", 5),
     "ReadsLatin1": ("bolt", 7),
+    "WaitsByRecursion": ("bolt", 8),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -55,7 +56,7 @@ AT_ONCE = (
     *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
     *("DiesOf200UnderWay", "DiesOnSeveralTaskIds"),
-    *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource"),
+    *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
 )
 BROKEN_NODE = {
     "DiesOnItsTuple": ("bolt", 1),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.conformance.case import PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
+from multilang.conformance.values import WAITING
 from multilang.conformance.world import SENTENCE, SOURCE_TASKS
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ def is_broken(text: str) -> bool:
 
 
 @section.must(
-    "500 tuples, none of which is lost",
+    "1,100 tuples, none of which is lost",
     "When a bolt reads after an emit, tuples may come before the task ids, any number of them: each is kept, and worked on.",
     after=(LIVES, ACKS, IDS, MANY),
 )
@@ -312,7 +313,7 @@ def _(t: Talk) -> None:
     t.holds_ids = True
     ids = [t.tuple(t.world.tuples[0])]
     patient(t, lambda: t.owed or t.monitor.finished or None)
-    ids += [t.tuple(t.world.tuples[number % len(t.world.tuples)]) for number in range(500)]
+    ids += [t.tuple(t.world.tuples[number % len(t.world.tuples)]) for number in range(WAITING)]
     patient(t, lambda: not t.child.unsent or None)
     t.holds_ids = False
     t.answer()
@@ -341,7 +342,7 @@ def at_work(t: Talk) -> None:
     t.heartbeat()
     while t.syncs == before:
         done = worked(t)
-        t.wait(lambda: moved() or t.syncs > before or None, "the answer to a heartbeat behind 500 tuples")
+        t.wait(lambda: moved() or t.syncs > before or None, "the answer to a heartbeat behind 1,100 tuples")
     while done < worked(t):
         done = worked(t)
         patient(t, moved)

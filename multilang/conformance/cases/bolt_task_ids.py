@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
-from multilang.conformance.values import shown
+from multilang.conformance.values import WAITING, shown
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "500 tuples that come before the task ids",
+    "1,100 tuples that come before the task ids",
     "All that comes meanwhile is kept, in its order, however much it is.",
     steps="emit ids",
     after=("bolt/order/5",),
@@ -228,13 +228,13 @@ def _(t: Talk) -> None:
     t.holds_ids = True
     first = t.steps(["emit", [0], IDS])
     asking(t, 1)
-    later = [t.steps(["emit", [n]]) for n in range(1, 501)]
+    later = [t.steps(["emit", [n]]) for n in range(1, WAITING + 1)]
     t.flush()
     t.holds_ids = False
     t.answer()
     for id in (first, *later):
         t.finished(id)
-    t.same(asked_for(t), list(range(501)), "tuples were lost or mixed up")
+    t.same(asked_for(t), list(range(WAITING + 1)), "tuples were lost or mixed up")
 
 
 @section.must("late task ids", "Task ids may come when the next tuple and a heartbeat are there already.", steps="emit")
@@ -284,7 +284,7 @@ section.should(
 
 
 @section.must(
-    "500 tuples, all of which ask",
+    "1,100 tuples, all of which ask",
     "Tuples that come while task ids are awaited wait, too: a bolt that works on them at once, each within the one before, "
     "runs out of stack.",
     steps="emit ids",
@@ -294,14 +294,14 @@ def _(t: Talk) -> None:
     t.holds_ids = True
     all_ids = [t.steps(["emit", [0], IDS])]
     asking(t, 1)
-    all_ids += [t.steps(["emit", [n], IDS]) for n in range(1, 501)]
+    all_ids += [t.steps(["emit", [n], IDS]) for n in range(1, WAITING + 1)]
     t.flush()
     t.holds_ids = False
     t.answer()
     for id in all_ids:
         t.finished(id)
     came = sorted(asked_for(t), key=lambda value: int(value or 0))  # a text or null is another case's
-    t.same(came, list(range(501)), "tuples were lost")
+    t.same(came, list(range(WAITING + 1)), "tuples were lost")
     t.same(sorted(said(t)), sorted(answered(t)), "task ids were lost")
 
 

@@ -124,9 +124,11 @@ def _(t: Talk) -> None:
     t.unchanged([True, False, None, 1, 0, ""], "the values came out changed")
 
 
-@section.must("null as a tuple's value", "A value may be null and stays one.", steps="emit")
+@section.must("null as a tuple's value", "A value may be null and stays one, the last of a tuple, too.", steps="emit")
 def _(t: Talk) -> None:
-    t.same(t.echo("null"), None, "the value came out changed")
+    pairs = [["a", None], [None, None], [None, "b"], ["c", ""]]
+    [out] = t.perform([["emit", [None]], *(["emit", pair, {"stream": "pair"}] for pair in pairs)])
+    t.emitted(out, [[None], *pairs], "the values came out changed")
 
 
 @section.must("empty texts, lists and maps", "What is empty stays what it is.", steps="emit")

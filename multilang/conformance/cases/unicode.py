@@ -51,7 +51,7 @@ def _(t: Talk) -> None:
     "the character U+0000", "An escaped zero is data, and ends no text.", steps="emit", after=("common/json/8",)
 )
 def _(t: Talk) -> None:
-    t.same(t.echo('"a\\u0000b"'), "a\0b", CHANGED)
+    t.same(t.echo('"\\u0000a\\u0000b\\u0000"'), "\0a\0b\0", CHANGED)
 
 
 @section.must("DEL and C1 controls", "U+007F to U+009F need no escape and stay what they are.", steps="emit")

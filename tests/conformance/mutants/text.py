@@ -86,6 +86,22 @@ class DropsNulls(Bolt):
         super().emit(["" if value is None else value for value in values], options, message)
 
 
+@mutant("bolt", "common/json/11")
+class DropsNullsAtTheEnd(Bolt):
+    def emit(self, values, options, message):
+        while len(values) > 1 and values[-1] is None:
+            values = values[:-1]
+        super().emit(values, options, message)
+
+
+@mutant("bolt", "common/unicode/5")
+class TrimsZeros(Bolt):
+    """Takes U+0000 at an end of a text for padding."""
+
+    def emit(self, values, options, message):
+        super().emit([value.strip("\0") if isinstance(value, str) else value for value in values], options, message)
+
+
 @mutant("bolt", "common/unicode/2")
 class SplitsSurrogates(Bolt):
     def send(self, message):

@@ -102,6 +102,22 @@ class WaitingBolt(SplitBolt):
         self.ack(tup)
 
 
+class WaitsByRecursion(WaitingBolt):
+    """Calls itself for each tuple that comes before the task ids: Python's stack holds 1,000 calls."""
+
+    def process(self, tup):
+        for word in tup["tuple"][0].split():
+            self.send(command="emit", tuple=[word], anchors=[tup["id"]])
+            self.wait_ids()
+        self.ack(tup)
+
+    def wait_ids(self):
+        message = self.came()
+        if not isinstance(message, list):
+            self.queue.append(message)
+            self.wait_ids()
+
+
 class BatchBolt(SplitBolt):
     """Acks what it has when a tick comes, or with every third tuple."""
 
