@@ -1,7 +1,8 @@
 """The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
 
 A job on one partition brings some of its blocks: one at first, so that the first row comes soon, then more and more.
-They are read ahead in a thread while the blocks before are used, and the next partition is begun meanwhile. The
+They are read ahead in a thread while the blocks before are used, and the next partition is begun meanwhile. Short
+partitions are begun together by one job. The
 executors turn rows into text, so that the driver only passes bytes on. When a partition turns out to be long, the
 executors persist its blocks (in memory, then on disk), so that the next job need not compute the blocks before its own.
 What is lost with an executor, Spark computes again, and the checksums show whether it is the same.
@@ -9,10 +10,11 @@ What is lost with an executor, Spark computes again, and the checksums show whet
 
 from __future__ import annotations
 
+import time
 import uuid
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from spark_bridge.installed import unsuitable
 from spark_bridge.loaded import freeze_once
@@ -21,6 +23,7 @@ from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, bloc
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
 from spark_bridge.sources.exact import exact_rows
+from spark_bridge.sources.width import Width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -80,6 +83,8 @@ class RDDSource(BlockSource):
         self._chains = Chains(self._name, block_rows)
         self._lock = Lock()
         self._readers: dict[int, _PartitionReader] = {}
+        self._finished: set[int] = set()
+        self._width = Width(READ_AHEAD_BYTES)
         self._ahead = ThreadPoolExecutor(_JOBS_AHEAD, "read-ahead")
         self._failed: SourceError | None = None
         self._closed = False
@@ -167,6 +172,7 @@ class RDDSource(BlockSource):
         """
         with self._lock:
             self._readers.pop(partition, None)
+            self._finished.add(partition)
 
     def close(self) -> None:
         """Stop reading ahead, cancel the jobs that do it, and let the executors drop what was persisted."""
@@ -198,28 +204,60 @@ class RDDSource(BlockSource):
 
         If the partition ends before ``index``, the job returns its last block.
         """
-        if self._closed:
-            raise SourceUnavailable(f"the source {self._name!r} was closed")
         if index >= _UNKEPT_BLOCKS and self._persist is None and not self._persisted:
             self._keep()
-        sc = self._blocks.ctx
-        try:
-            sc.addJobTag(self._tag)  # for this thread's jobs
-            try:
-                found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), [partition]))
-            finally:
-                sc.removeJobTag(self._tag)
-        except Exception as error:
-            if self._over(sc):
-                raise SourceUnavailable(f"the source {self._name!r} was closed") from None
-            raise source_error(error, f"Spark could not compute partition {partition} of {self._name!r}") from error
-        blocks = [Block(*each) for each in found]
+        begun = time.monotonic()
+        blocks = self._job([partition], index, count)
+        if index == 0:
+            self._width.learn(blocks[:1], time.monotonic() - begun)
         if blocks[0].index < index:  # the partition ends before
             self._chains.check_end(partition, blocks[0])
         else:
             for block in blocks:
                 self._chains.check(partition, block)
         return blocks
+
+    def begin(self, partition: int) -> _Share | None:
+        """Start a job that brings the first blocks of this partition and of some behind it that nobody has read.
+
+        Return what the job brings of this one, or None if partitions are too long or too slow for that.
+        """
+        if self._width.partitions == 1:
+            return None
+        with self._lock:
+            behind = range(partition + 1, min(partition + self._width.partitions, self._partitions))
+            unread = [each for each in behind if each not in self._readers and each not in self._finished]
+            job = self._ahead.submit(self._run_first, [partition, *unread])
+            shares = [_Share(self, job, each, place) for place, each in enumerate([partition, *unread])]
+            for each, share in zip(unread, shares[1:], strict=True):
+                self._readers[each] = _PartitionReader(self, each, share)
+        return shares[0]
+
+    def _run_first(self, partitions: Sequence[int]) -> list[Block]:
+        """Return the first block of each of these partitions."""
+        begun = time.monotonic()
+        blocks = self._job(partitions, 0, 1)
+        self._width.learn(blocks, time.monotonic() - begun)
+        for partition, block in zip(partitions, blocks, strict=True):
+            self._chains.check(partition, block)
+        return blocks
+
+    def _job(self, partitions: Sequence[int], index: int, count: int) -> list[Block]:
+        """Run a job on these partitions, which returns at least a block for each, in their order."""
+        if self._closed:
+            raise SourceUnavailable(f"the source {self._name!r} was closed")
+        sc = self._blocks.ctx
+        try:
+            sc.addJobTag(self._tag)  # for this thread's jobs
+            try:
+                found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), list(partitions)))
+            finally:
+                sc.removeJobTag(self._tag)
+        except Exception as error:
+            if self._over(sc):
+                raise SourceUnavailable(f"the source {self._name!r} was closed") from None
+            raise source_error(error, f"Spark could not compute partition {partitions[0]} of {self._name!r}") from error
+        return [Block(*each) for each in found]
 
     def run_ahead(self, call: Callable[[], list[Block]]) -> Future[list[Block]]:
         """Start a job without waiting for it."""
@@ -284,15 +322,45 @@ class _View(BlockSource):
         return self._source.__reduce__()
 
 
-class _PartitionReader:
-    """The reader of one partition: the blocks that were read and not yet used, and the job that reads ahead."""
+class _Share:
+    """What a job on several partitions brings of one of them.
 
-    def __init__(self, source: RDDSource, partition: int) -> None:
+    If the job fails, another one reads this partition by itself, so that an error stops nobody before it is due.
+    """
+
+    def __init__(self, source: RDDSource, job: Future[list[Block]], partition: int, place: int) -> None:
+        self._source = source
+        self._job = job
+        self._partition = partition
+        self._place = place
+
+    def result(self) -> list[Block]:
+        try:
+            return [self._job.result()[self._place]]
+        except SourceError:
+            return self._source.run(self._partition, 0, 1)
+
+
+class _Job(NamedTuple):
+    """A job that was started for ``number`` blocks of a partition from ``start`` on."""
+
+    start: int
+    number: int
+    blocks: Future[list[Block]] | _Share
+
+
+class _PartitionReader:
+    """The reader of one partition: the blocks that were read and not yet used, and the job that reads ahead.
+
+    ``first``: the job that brings the first block, if one was started.
+    """
+
+    def __init__(self, source: RDDSource, partition: int, first: _Share | None = None) -> None:
         self._source = source
         self._partition = partition
         self._lock = Lock()
         self._blocks: dict[int, Block] = {}
-        self._job: tuple[int, int, Future[list[Block]]] | None = None  # first block, number
+        self._job: _Job | None = None if first is None else _Job(0, 1, first)
         self._count = 1
         self._end: int | None = None  # the number of blocks, once it is known
 
@@ -308,9 +376,8 @@ class _PartitionReader:
                 job = self._job
                 if job is None:
                     job = self._start(index)
-            start, count, future = job
-            if start <= index < start + count:
-                self._take(job, future)
+            if job.start <= index < job.start + job.number:
+                self._take(job)
             else:  # a row that failed long ago gets a job of its own, so that reading ahead goes on undisturbed
                 block = self._source.run(self._partition, index, 1)[0]
                 return block if block.index == index else None
@@ -325,24 +392,28 @@ class _PartitionReader:
                 self._count = _MOST_BLOCKS
                 self._start(index)
 
-    def _start(self, index: int) -> tuple[int, int, Future[list[Block]]]:
+    def _start(self, index: int) -> _Job:
         """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
-        self._count = min(count * 4, _MOST_BLOCKS)
-        self._job = job = (index, count, source.run_ahead(lambda: source.run(partition, index, count)))
+        first = source.begin(partition) if index == 0 else None
+        if first is not None:
+            self._job = job = _Job(0, 1, first)
+        else:
+            self._count = min(count * 4, _MOST_BLOCKS)
+            self._job = job = _Job(index, count, source.run_ahead(lambda: source.run(partition, index, count)))
         return job
 
-    def _take(self, job: tuple[int, int, Future[list[Block]]], future: Future[list[Block]]) -> None:
+    def _take(self, job: _Job) -> None:
         """Wait for a job and keep what it brought. The first thread does it; the others find it done."""
         try:
-            blocks = future.result()
+            blocks = job.blocks.result()
         finally:
             with self._lock:
                 if self._job is job:
                     self._job = None
         with self._lock:
             for block in blocks:
-                if block.index >= job[0]:
+                if block.index >= job.start:
                     self._blocks[block.index] = block
                 if block.last:
                     self._end = block.index + 1

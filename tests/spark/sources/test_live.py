@@ -13,6 +13,8 @@ import pytest
 
 from multilang import LocalCluster
 from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from spark_bridge.sources.blocks import Block
+from spark_bridge.sources.width import Width
 from tests.soak import chosen, soak_only
 from tests.spark.sources.test_serve import until
 from tests.spark.sources.topologies import FailsFirst, through
@@ -71,6 +73,42 @@ def test_a_short_partition_takes_one_job_and_a_long_one_few(spark: SparkSession)
     assert len(all_rows(source, 0)) == 7000
     assert passes.value <= 5  # 1, 4 and 16 blocks, and then all of it, once, for the executors to keep
     source.close()
+
+
+def test_short_partitions_are_begun_together(spark: SparkSession) -> None:
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    source = RDDSource(spark.sparkContext.parallelize(range(600), 300).persist())
+    before = jobs()
+    assert [all_rows(source, partition) for partition in range(300)] == [[[2 * n], [2 * n + 1]] for n in range(300)]
+    assert jobs() - before <= 100  # 7 but where a busy machine makes them slow
+    source.close()
+
+
+def test_a_partition_that_fails_keeps_nobody_from_the_ones_before_it(spark: SparkSession) -> None:
+    source = RDDSource(spark.sparkContext.parallelize(range(60), 60).map(lambda n: 1 // (n - 50)), name="quotients")
+    for partition in range(50):
+        assert len(all_rows(source, partition)) == 1
+    with pytest.raises(SourceError, match="could not compute partition 50 of 'quotients': ZeroDivisionError"):
+        source.read(50, 0, 1)
+    source.close()
+
+
+def test_partitions_that_are_long_or_slow_are_begun_one_by_one() -> None:
+    def first(size: int, last: bool = True) -> Block:
+        return Block(0, 1, b"", b"", last, b"x" * size)
+
+    width = Width(most_bytes=10_000)
+    for brought in (4, 16, 64, 64):
+        width.learn([first(10)] * width.partitions, 0.1)
+        assert width.partitions == brought
+    width.learn([first(1000)] * 64, 0.1)
+    assert width.partitions == 9
+    width.learn([first(10)] * 9, 3.0)
+    assert width.partitions == 2
+    width.learn([first(10), first(10, last=False)], 0.1)
+    assert width.partitions == 1
+    width.learn([first(1_000_000)], 0.1)
+    assert width.partitions == 1
 
 
 def test_rows_that_change_when_they_are_computed_again_are_refused(spark: SparkSession) -> None:
