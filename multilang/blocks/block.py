@@ -2,8 +2,8 @@
 
 Its text is JSON, ``[["default", [[...], [...]]], ["errors", [[...]]]]``: runs of tuples of one stream, in the order in
 which they were emitted. The text travels inside a JSON string, where each ``"`` is escaped. So the quotes are exchanged
-for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way. A space before it marks
-a block apart: its tuples failed before, and what comes of them is not put together with anything else.
+for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way. A mark before it says
+what its tuples, and what comes of them, may be put together with: see ``APART`` and ``LOOSE``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
     from multilang.blocks.routes import Route
 
+TOGETHER = ""
+"""The mark of tuples that something is replayed for: with others of this mark."""
+APART = " "
+"""The mark of tuples that failed before, with nothing else."""
+LOOSE = "~"
+"""The mark of tuples that nothing is replayed for, with others of this mark: nothing replayed waits for them or fails with them."""
+
 MAX_BYTES = 65536  # of a block's text, about; more would gain nothing and make others wait
 
 
@@ -30,11 +37,11 @@ class OpenBlock:
         append: Adds a tuple's JSON.
         holders: The inputs that it is anchored to; or, of a spout, the tuples with message ids.
         last: The last of its holders; None while it has no tuples.
-        apart: Whether it has one holder alone, which is apart.
+        mark: The mark of its holders.
         size: The bytes of its tuples, as far as they were counted.
     """
 
-    __slots__ = ("_runs", "apart", "append", "holders", "last", "route", "size", "task")
+    __slots__ = ("_runs", "append", "holders", "last", "mark", "route", "size", "task")
 
     def __init__(self, task: int) -> None:
         self.task = task
@@ -44,7 +51,7 @@ class OpenBlock:
         self.route: Route | None = None
         self.holders: dict[Any, None] = {}
         self.last: Any = None
-        self.apart = False
+        self.mark = TOGETHER
         self.size = 0
         self._runs: list[tuple[Route, list[str]]] = []
 
@@ -68,7 +75,7 @@ class OpenBlock:
         del self._runs[: len(runs) - 1]  # they are complete
         for _, rows, copy in taken:
             del rows[: len(copy)]
-        mark = " " if self.apart else ""
+        mark = self.mark
         return [
             (tuples, mark + text) for tuples, text in _blocks([(route, copy) for route, _, copy in taken if copy], most)
         ]
@@ -81,7 +88,7 @@ class OpenBlock:
                 stays one block.
         """
         runs = [(route, rows) for route, rows in self._runs if rows]
-        mark = " " if self.apart else ""
+        mark = self.mark
         self._begin()
         return [(tuples, mark + text) for tuples, text in _blocks(runs, most)]
 
@@ -117,9 +124,10 @@ def _block(runs: list[tuple[str, str, int]]) -> tuple[int, str]:
     return sum(tuples for _, _, tuples in runs), text if "'" in text else "'" + text.replace('"', "'")
 
 
-def is_apart(values: list[Any]) -> bool:
-    """Return whether a block is marked as apart; it was read before."""
-    return bool(values[1][0] == " ")
+def mark_of(values: list[Any]) -> str:
+    """Return the mark of a block that was read before."""
+    mark: str = values[1][0]
+    return mark if mark in (APART, LOOSE) else TOGETHER
 
 
 def read_block(values: list[Any]) -> list[tuple[str, list[list[Any]]]]:
@@ -133,7 +141,7 @@ def read_block(values: list[Any]) -> list[tuple[str, list[list[Any]]]]:
     """
     try:
         tuples, text = values
-        if text[0] == " ":
+        if text[0] in (APART, LOOSE):
             text = text[1:]
         runs: list[tuple[str, list[list[Any]]]] = loads(text[1:].replace("'", '"') if text[0] == "'" else text)
         if sum(len(rows) for _, rows in runs) == tuples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
+from multilang.blocks.block import APART, LOOSE, TOGETHER
 from multilang.blocks.outgoing import ALONE
 from multilang.blocks.receiving import BlockTuple, BlockTuples
 from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
@@ -170,7 +171,7 @@ class Emitter:
             self._blocks.close_all()
         tasks = list(route.choose(values))
         holders = self._holders(inputs)
-        apart = len(holders) > 1 and any(holder.apart for holder in holders)
+        apart = len(holders) > 1 and any(holder.mark == APART for holder in holders)
         for task in tasks:
             block = self._blocks.by_task[task]
             if apart:
@@ -241,12 +242,18 @@ class Emitter:
         return [self._inputs.find(each, "anchor") for each in anchors]
 
     def _holders(self, inputs: list[Tuple]) -> list[Any]:
-        """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed."""
-        return [
+        """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed.
+
+        What nothing is replayed for is left out beside what something is.
+        """
+        found = [
             tup.run.block if type(tup) is BlockTuple else self._single_of(tup)
             for tup in inputs
             if type(tup) is not BlockTuple or (tup.run.block.wire.unfinished and not tup.run.block.failed)
         ]
+        if len(found) == 1:
+            return found
+        return [holder for holder in found if holder.mark != LOOSE] or found
 
     def _single_of(self, tup: Tuple) -> _Single:
         """Return the holder for a tuple that came alone, which is the same one for all that it leads to."""
@@ -266,8 +273,8 @@ class Emitter:
 class _Single:
     """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
 
-    __slots__ = ("apart", "wire")
+    __slots__ = ("mark", "wire")
 
     def __init__(self, tup: Tuple, apart: bool) -> None:
-        self.apart = apart
+        self.mark = APART if apart else TOGETHER
         self.wire = Tuple(tup.id, tup.component, tup.stream, tup.task, [], None, True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
-from multilang.blocks.block import OpenBlock
+from multilang.blocks.block import APART, LOOSE, OpenBlock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 
 class _Nothing:
-    """The holder of tuples that nothing is replayed for."""
+    """The holder of tuples without anchors, or without a message id."""
 
-    apart = False
+    mark = LOOSE
 
 
 ALONE: Any = _Nothing()
-"""The holder of tuples that nothing is replayed for: without anchors, or without a message id."""
+"""The holder of tuples without anchors, or without a message id."""
 
 
 class OpenBlocks:
     """A task's open blocks.
 
     Tuples of one block succeed or fail together, so those that something is replayed for are never in one block with
-    those that nothing is (``ALONE``), and what failed before (a holder with ``apart``) is with nothing else.
+    those that nothing is, and what failed before is with nothing else: each holder has one of the marks of blocks.
 
     Args:
         tasks: The tasks that get blocks.
@@ -52,11 +52,11 @@ class OpenBlocks:
         last = block.last
         if last is None:
             self.dirty.append(block)
-            block.apart = holder.apart
-        elif last is not holder and (last is ALONE or holder is ALONE or last.apart or holder.apart):
+            block.mark = holder.mark
+        elif last is not holder and (last.mark != holder.mark or holder.mark == APART):
             self.close(block)
             self.dirty.append(block)
-            block.apart = holder.apart
+            block.mark = holder.mark
         if block.route is not route:
             block.turn(route)
         if block.last is not holder:
@@ -70,7 +70,7 @@ class OpenBlocks:
             self.close(block)
         self.turn(block, route, holders[0])
         block.holders.update(dict.fromkeys(holders))
-        block.apart = True
+        block.mark = APART
         block.append(text)
         self.close(block)
 

@@ -6,7 +6,7 @@ from _thread import get_ident
 from collections import deque
 from time import monotonic
 
-from multilang.blocks.block import is_apart, read_block
+from multilang.blocks.block import APART, mark_of, read_block
 from multilang.blocks.names import STREAM
 from multilang.component.many import LazyTuples
 from multilang.protocol.errors import LocalProtocolError
@@ -36,15 +36,15 @@ class Received:
         wire: The tuple on the wire, which is acked when all of the block's tuples are.
         left: The number of its tuples that are neither acked nor failed.
         failed: Whether it was failed, since one of its tuples was.
-        apart: Whether what comes of it is put together with nothing else, since its tuples failed before.
+        mark: Says what may be put together with what comes of it, as its text's mark does.
     """
 
-    __slots__ = ("apart", "failed", "left", "wire")
+    __slots__ = ("failed", "left", "mark", "wire")
 
-    def __init__(self, wire: Tuple, left: int, apart: bool) -> None:
+    def __init__(self, wire: Tuple, left: int, mark: str) -> None:
         self.wire = wire
         self.left = left
-        self.apart = apart
+        self.mark = mark
         self.failed = False
 
 
@@ -227,7 +227,7 @@ class Inputs:
                 execute(wire)
                 return
             runs = read_block(wire.values)
-            block = Received(wire, sum(len(rows) for _, rows in runs), apart or is_apart(wire.values))
+            block = Received(wire, sum(len(rows) for _, rows in runs), APART if apart else mark_of(wire.values))
             wire.values = []  # the tuples have them
             if not block.left:
                 done.append(wire)

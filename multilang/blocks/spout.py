@@ -7,7 +7,7 @@ from _thread import get_ident
 from itertools import count
 from time import monotonic
 
-from multilang.blocks.block import MAX_BYTES
+from multilang.blocks.block import APART, MAX_BYTES, TOGETHER
 from multilang.blocks.names import BLOCK_ID, MAX_PENDING, MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import ALONE, OpenBlocks
 from multilang.component.collector import SpoutCollector
@@ -49,13 +49,13 @@ class _Emitted:
         messages: The number of messages that carry it.
         left: The number of those that are neither acked nor failed.
         failed: Whether one was failed.
-        apart: Whether it is with no others, since it failed before.
+        mark: Says whether it is with no others, since it failed before.
     """
 
-    __slots__ = ("apart", "failed", "id", "left", "messages", "number")
+    __slots__ = ("failed", "id", "left", "mark", "messages", "number")
 
     def __init__(self, id: Any, number: int, messages: int, apart: bool = False) -> None:
-        self.apart = apart
+        self.mark = APART if apart else TOGETHER
         self.id = id
         self.number = number
         self.messages = self.left = messages
@@ -267,7 +267,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         )
         found = []
         if not ok and carried:
-            self._suspects.add([each.id for each in carried], carried[0].apart)
+            self._suspects.add([each.id for each in carried], carried[0].mark == APART)
         for each in carried or ():  # None: of a process before this one
             each.left -= 1
             if not each.failed and (not ok or not each.left):
@@ -369,7 +369,7 @@ class BlockSpoutRunner:
         """Fail the tuples of a message, one by one."""
         runner = self._runner
         for each in self._collector.settled(id, False):
-            (runner.fail if each.apart else runner.fail_together)(each.id)
+            (runner.fail if each.mark == APART else runner.fail_together)(each.id)
         self._collector.close_blocks()
 
     def activate(self) -> None:

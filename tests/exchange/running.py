@@ -41,6 +41,34 @@ class Numbers(ReliableSpout):
         self.file.close()
 
 
+class EveryOther(Spout):
+    """Numbers together, of which the even ones have a message id."""
+
+    output_fields = ("n",)
+    given = False
+
+    def next_tuple(self) -> None:
+        if not self.given:
+            self.given = True
+            for n in range(40):
+                self.emit([n], None if n % 2 else n)
+
+
+class Passes(BasicBolt):
+    output_fields = ("n",)
+
+    def process(self, tup: Tuple) -> None:
+        self.emit([tup["n"]])
+
+
+class KeepsOdd(Bolt):
+    """Acks even numbers alone."""
+
+    def process(self, tup: Tuple) -> None:
+        if tup["n"] % 2 == 0:
+            self.ack(tup)
+
+
 def line(name: str, pending: int, spout: Any, *bolts: tuple[str, Any], **tasks: int) -> Any:
     """Return a topology of the spout "numbers" and bolts behind one another, each with its id and one task or more."""
     builder = TopologyBuilder()

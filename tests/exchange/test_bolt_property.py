@@ -22,6 +22,7 @@ STREAMS = ["default", "keyed", "named", "unread"]
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("block"), st.lists(st.tuples(st.sampled_from(["default", "alone"]), st.integers(1, 4)), min_size=1, max_size=3)),
+        st.tuples(st.just("loose"), st.integers(1, 3)),
         st.tuples(st.just("single"), st.none()),
         st.tuples(st.just("emit"), st.tuples(st.sampled_from(STREAMS), st.lists(st.integers(0, 30), max_size=3), st.sampled_from(["a", "b", "it's", 'a "b"', "é\u2028", "\x7f", 7, 1.5]))),
         st.tuples(st.just("emit"), st.tuples(st.sampled_from(STREAMS[:2]), st.lists(st.integers(0, 30), min_size=1, max_size=3), st.sampled_from(["a", "b", "it's", 'a "b"', "é\u2028", "\x7f", 7, 1.5]))),
@@ -49,6 +50,7 @@ class Run:
         self.open: list[Tuple] = []
         self.inputs: dict[str, int] = {}  # id on the wire -> its tuples that were not acked yet
         self.failed: set[str] = set()
+        self.loose: set[str] = set()  # ids on the wire of blocks that nothing is replayed for
         self.emitted: dict[int, tuple[str, Any, set[str]]] = {}  # number -> stream, key, ids on the wire
         self.order: dict[int, list[int]] = defaultdict(list)  # by task, where the task is known
         self.kept: list[Any] = []
@@ -68,6 +70,10 @@ class Run:
     def step(self, kind: str, what: Any) -> None:
         if kind == "block":
             self.driven.give_block([(stream, [[n] for n in range(count)]) for stream, count in what])
+            self.take()
+        elif kind == "loose":
+            rows = ",".join(f"[{n}]" for n in range(what))
+            self.loose.add(self.driven.give("$blocks", [what, f'~[["default",[{rows}]]]']))
             self.take()
         elif kind == "single":
             self.driven.give("direct", [1])
@@ -115,6 +121,8 @@ class Run:
     def take_number(self, stream: str, key: Any, anchors: list[Tuple]) -> int:
         self.number += 1
         living = {self.wire_id(tup) for tup in anchors} - self.failed
+        if self.how == "block":  # with roots, each goes by itself in any case
+            living = living - self.loose or living
         if stream != "unread":
             self.emitted[self.number] = stream, key, living
         return self.number
@@ -146,7 +154,11 @@ class Run:
                 assert stream == was
                 assert values[1:] == ([key] if stream == "keyed" else [])
                 assert ids == set(emit.anchors) if self.how == "root" else ids <= set(emit.anchors)
-                assert bool(ids) == bool(emit.anchors)  # what has no anchors is with nothing that has
+                if not self.loose.issuperset(emit.anchors):
+                    assert ids  # what nothing is replayed for is with nothing that something is
+                if self.how == "block" and emit.stream == "$blocks":
+                    assert self.loose.issuperset(emit.anchors) or self.loose.isdisjoint(emit.anchors)
+                    assert emit.values[1].startswith("~") == (not {*emit.anchors} - self.loose)
                 assert emit.task in self.driven.targets
                 found[emit.task].append(number)
             if emit.stream == "$blocks":

@@ -160,6 +160,13 @@ def test_a_thread_of_a_bolts_own_emits_acks_and_fails(tmp_path: Path) -> None:
     assert set(noted(tmp_path)) == set(range(running.NUMBERS))
 
 
+def test_what_has_a_message_id_does_not_wait_for_what_has_none() -> None:
+    topology = running.line("half", 100, running.EveryOther, ("passes", running.Passes), ("keeps", running.KeepsOdd))
+    with LocalCluster("process", BLOCK) as cluster:
+        topology_run = cluster.submit(topology)
+        topology_run.wait(lambda each: each.counters["numbers"].acked == 20, timeout=60)
+
+
 def test_a_join_does_not_stand_still_unless_blocks_of_many_are_asked_for() -> None:
     """Its spout has room for the first halves alone, not for what would be in blocks with them."""
     with LocalCluster("process") as cluster:
