@@ -323,7 +323,7 @@ class _View(BlockSource):
 
 
 class _Share:
-    """What a job on several partitions brings of one of them.
+    """The share of one partition in what a job on several brings.
 
     If the job fails, another one reads this partition by itself, so that an error stops nobody before it is due.
     """
