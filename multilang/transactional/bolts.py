@@ -96,6 +96,9 @@ class TransactionalBolt(_Attempts):
     component = ""
     """The bolt's id."""
 
+    opaque = False
+    """Whether the spout may repeat a transaction with another batch."""
+
     def check_start(self, conf: dict[str, Any]) -> None:
         """Check the bolt, and the maps that are attributes of the bolt or its class."""
         from multilang.transactional.maps.base import maps_of
@@ -105,6 +108,8 @@ class TransactionalBolt(_Attempts):
         registry = self._registry_of(conf)
         for found in maps_of(bolt):
             found.backing.check()
+            if self.opaque:
+                found.check_opaque()
             found.check_owner(conf.get(ID))
             if registry is not None:
                 found.check_there(registry)
@@ -139,7 +144,9 @@ class TransactionalBolt(_Attempts):
 
         if ID not in conf:
             return None  # in run_bolt there are no stored transactions
-        return registry_of(innermost(self), self.component, StoredNotes({**conf, **self.store_conf}), context)
+        return registry_of(
+            innermost(self), self.component, StoredNotes({**conf, **self.store_conf}), context, self.opaque
+        )
 
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of

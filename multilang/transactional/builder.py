@@ -15,6 +15,7 @@ from multilang.topology.model import Topology
 from multilang.transactional.api import AnySpout
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.executors import is_committer
+from multilang.transactional.kinds import OPAQUE, kind_of
 from multilang.transactional.marker import Committer
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator, is_id
 from multilang.transactional.spout import TransactionalSpoutCoordinator
@@ -202,6 +203,7 @@ class TransactionalTopologyBuilder:
         bolt.sources = sources
         bolt.component = id
         bolt.store_conf = self._spout_conf
+        bolt.opaque = kind_of(self._spout) == OPAQUE
         declarer = BoltDeclarer(spec)
         for source in sources:
             if source in specs:  # otherwise build() reports the unknown source

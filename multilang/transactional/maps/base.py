@@ -67,6 +67,9 @@ class UpdateMap(ABC):
 
     trace: Callable[[str], None] = staticmethod(unheard)
 
+    same_batches = False
+    """Whether a transaction that is repeated must have the batch that it had."""
+
     _record: str | None = None
     """The name under which the map stores data about itself. It is no key's name."""
 
@@ -119,13 +122,16 @@ class UpdateMap(ABC):
         Raises:
             NotOwnerError: The map belongs to another transactional id.
             OrderError: A later transaction has updated a key already.
-            MapUseError: A key was updated twice in the batch, or was not stored by a map of this kind.
+            MapUseError: A key was updated twice in the batch, or was not stored by a map of this kind; or the spout is
+                opaque, and the map is not for such.
             StateError: The transactions were claimed again since.
             StoreGoneError: The map's own rows were deleted, or it is an older copy.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
         """
         txid, number = _numbers(attempt)
+        if attempt.registry is not None and attempt.registry.opaque:
+            self.check_opaque()
         registry: MapRegistry | None = attempt.registry if self.backing.durable else None
         is_first = registry is not None and self._seen != (attempt.owner, attempt.epoch)
         functions = {key: _function(key, change) for key, change in changes.items()}
@@ -184,6 +190,18 @@ class UpdateMap(ABC):
             values: The new values by key.
         """
         self.update(attempt, {key: partial(_replaced, value) for key, value in values.items()})
+
+    def check_opaque(self) -> None:
+        """Check that the map is right for a spout that may repeat a transaction with another batch.
+
+        Raises:
+            MapUseError: It would leave the other batch out.
+        """
+        if self.same_batches:
+            raise MapUseError(
+                f"{self.backing.describe()}: a {type(self).__name__} leaves out a transaction that it has, and the topology's spout is "
+                "opaque: it may repeat a transaction with other tuples, which would be lost. Use an OpaqueMap"
+            )
 
     def check_owner(self, id: str | None) -> None:
         """Check that the map may be updated by these transactions. Called before the embedded cluster starts a topology.
@@ -398,7 +416,9 @@ def maps_of(component: Any) -> Iterator[UpdateMap]:
         yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))
 
 
-def registry_of(bolt: Any, component: str, notes: MapNotes, context: Context | None = None) -> MapRegistry:
+def registry_of(
+    bolt: Any, component: str, notes: MapNotes, context: Context | None = None, opaque: bool = False
+) -> MapRegistry:
     """Return the registry for the maps of a bolt.
 
     Args:
@@ -406,8 +426,10 @@ def registry_of(bolt: Any, component: str, notes: MapNotes, context: Context | N
         component: The bolt's id.
         notes: The notes of its transactions.
         context: The context of the task that will update the maps; None: there is no task, but a look before it starts.
+        opaque: Whether a transaction may be repeated with another batch.
     """
     places = [found.backing.describe() for found in maps_of(bolt)]
     if context is None:
         return MapRegistry(notes, component, places)
-    return MapRegistry(notes, component, places, context.task_index, len(context.tasks(context.component)))
+    tasks = len(context.tasks(context.component))
+    return MapRegistry(notes, component, places, context.task_index, tasks, opaque)

@@ -143,13 +143,21 @@ class MapRegistry:
         places: The places of the maps that are known to be the bolt's, in the words of messages.
         task: The index of the task that updates maps; None: none does here.
         tasks: The number of the bolt's tasks.
+        opaque: Whether a transaction may be repeated with another batch.
     """
 
-    __slots__ = ("_component", "_kept", "_notes", "_places", "_task", "_tasks", "_updated")
+    __slots__ = ("_component", "_kept", "_notes", "_places", "_task", "_tasks", "_updated", "opaque")
 
     def __init__(
-        self, notes: MapNotes, component: str, places: Collection[str], task: int | None = None, tasks: int = 1
+        self,
+        notes: MapNotes,
+        component: str,
+        places: Collection[str],
+        task: int | None = None,
+        tasks: int = 1,
+        opaque: bool = False,
     ) -> None:
+        self.opaque = opaque
         self._notes = notes
         self._component = component
         self._places = frozenset(places)

@@ -21,6 +21,8 @@ class TransactionalMap(UpdateMap):
         backing: The storage of the values.
     """
 
+    same_batches = True
+
     def _current(self, stored: Stored, record: Any) -> Any:
         return stored["value"]
 

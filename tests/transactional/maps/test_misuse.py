@@ -14,6 +14,7 @@ from multilang.state import StateError
 from multilang.transactional import (
     Committer,
     MemoryTransactionalSpout,
+    OpaqueMemoryTransactionalSpout,
     TransactionalTopologyBuilder,
     TransactionAttempt,
 )
@@ -205,3 +206,32 @@ def test_a_map_is_copied_with_its_bolt_and_goes_to_other_processes_closed(tmp_pa
 def test_a_map_of_something_that_is_no_backing_is_refused(kind, wrong):
     with pytest.raises(TypeError, match=rf'{kind.__name__}\(SqliteBacking\("counts.sqlite"\)\)'):
         kind(wrong)
+
+
+class SumLater(BatchBolt, Committer):
+    """Makes its map when it runs, so that nobody can look at it before."""
+
+    def process(self, tup):
+        pass
+
+    def finish_batch(self):
+        TransactionalMap(MemoryBacking()).update(self.id, {"moon": 1})
+
+
+def started_behind_an_opaque_spout(bolt, cluster):
+    builder = TransactionalTopologyBuilder(
+        "loses", "spout", OpaqueMemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1)
+    )
+    builder.set_bolt("sum", bolt).global_grouping("spout")
+    return cluster.submit(builder.build())
+
+
+def test_a_map_that_leaves_out_what_an_opaque_spout_repeats_is_refused(tmp_path):
+    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    expected = r"the topology's spout is opaque.*Use an OpaqueMap"
+    with LocalCluster(mode="inprocess", conf=conf) as cluster:
+        with pytest.raises(LocalClusterError, match=expected):
+            started_behind_an_opaque_spout(Sum(TransactionalMap(MemoryBacking())), cluster)
+        run = started_behind_an_opaque_spout(SumLater(), cluster)
+        with pytest.raises(LocalClusterError, match=expected):
+            run.wait(timeout=60)
