@@ -6,6 +6,7 @@ The conf key ``multilang.kafka.options`` has settings of librdkafka for all topi
 from __future__ import annotations
 
 from concurrent.futures import TimeoutError as FutureTimeout
+from time import monotonic, sleep
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
@@ -14,8 +15,10 @@ from multilang.secret import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    _Answer = TypeVar("_Answer")
 
 REQUIRES = {"confluent_kafka": "confluent-kafka>=2.6"}
 OPTIONS = "multilang.kafka.options"
@@ -27,6 +30,23 @@ _MAY_NOT_TELL = (
     "UNSUPPORTED_VERSION",
     "_UNSUPPORTED_FEATURE",
 )
+_PASSES = (  # what a broker answers while a topic is new, or a partition moves to another broker
+    "LEADER_NOT_AVAILABLE",
+    "NOT_LEADER_FOR_PARTITION",
+    "REPLICA_NOT_AVAILABLE",
+    "BROKER_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "OFFSET_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR",
+    "NETWORK_EXCEPTION",
+    "REQUEST_TIMED_OUT",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "NOT_COORDINATOR",
+    "_UNKNOWN_PARTITION",
+)
+_AGAIN_SECS = 0.1  # between two questions to a broker that gave such an answer
 _HASTE_SECS = 1.0  # after which a refusal is looked for
 PARTS = ("key", "offset", "partition", "timestamp", "value")
 
@@ -114,7 +134,7 @@ class Topic:
 
     def partitions(self, consumer: Any, patience: float) -> int:
         """Return the number of partitions, from a broker that may take ``patience`` seconds to answer."""
-        found = self._asked(consumer, "list_topics", self.name, patience).topics[self.name]
+        found = self._listed(consumer, patience).topics[self.name]
         if found.error is not None:
             raise self._error(f"{self.where} can't be used: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
@@ -127,7 +147,7 @@ class Topic:
         Raises:
             error: They can't be told now.
         """
-        cluster = self._asked(consumer, "list_topics", self.name, patience).cluster_id
+        cluster = self._listed(consumer, patience).cluster_id
         try:
             from confluent_kafka import TopicCollection
 
@@ -145,7 +165,8 @@ class Topic:
 
     def ends(self, consumer: Any, partition: int, patience: float) -> tuple[int, int]:
         """Return the first offset that is there, and the one after the last."""
-        low, high = self._asked(consumer, "get_watermark_offsets", self.at(partition), patience)
+        at = self.at(partition)
+        low, high = self._asked(consumer, lambda secs: consumer.get_watermark_offsets(at, timeout=secs), patience)
         return low, high
 
     def all_ends(self, consumer: Any, numbers: Sequence[int], patience: float) -> dict[int, tuple[int, int]]:
@@ -207,26 +228,43 @@ class Topic:
     def _offsets(
         self, consumer: Any, call: str, numbers: Sequence[int], offset: tuple[int, ...], patience: float
     ) -> dict[int, int]:
-        found = self._asked(consumer, call, [self.at(number, *offset) for number in numbers], patience)
-        for each in found:
-            if each.error is not None:
-                raise self._error(f"partition {each.partition} of {self.where} can't be used: {each.error.str()}")
-        return {each.partition: each.offset for each in found}
+        def ask(secs: float) -> dict[int, int]:
+            found = getattr(consumer, call)([self.at(number, *offset) for number in numbers], timeout=secs)
+            for each in found:
+                if each.error is not None:
+                    text = f"partition {each.partition}: {each.error.str()}"
+                    raise self.kafka.KafkaException(self.kafka.KafkaError(each.error.code(), text))
+            return {each.partition: each.offset for each in found}
 
-    def _asked(self, consumer: Any, call: str, what: Any, patience: float) -> Any:
+        return self._asked(consumer, ask, patience)
+
+    def _listed(self, consumer: Any, patience: float) -> Any:
+        return self._asked(consumer, lambda secs: consumer.list_topics(self.name, timeout=secs), patience)
+
+    def _asked(self, consumer: Any, ask: Callable[[float], _Answer], patience: float) -> _Answer:
+        """Return what ``ask`` returns, which is called with the seconds that it may take. An answer that passes is asked for anew."""
         self._refusal = ""
-        for secs in (_HASTE_SECS, patience):  # librdkafka itself would go on asking after a refusal
+        deadline = monotonic() + _HASTE_SECS + patience
+        timeout, first = min(_HASTE_SECS, patience), True  # librdkafka itself would go on asking after a refusal
+        while True:
             try:
-                return getattr(consumer, call)(what, timeout=min(secs, patience))
-            except self.kafka.KafkaException as error:
-                problem = error
+                return ask(timeout)
+            except self.kafka.KafkaException as raised:
+                problem = raised.args[0]
             if self._hears:  # a consumer whose errors go elsewhere reads messages, one of which this would take away
                 consumer.poll(0)  # it tells only then why it was refused
             if self._refusal:
-                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}") from None
-        raise self._error(
-            f"{self.where} does not answer: {problem.args[0].str()}; is a broker running there?"
-        ) from None
+                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}")
+            passes = problem.name() in _PASSES
+            if passes:
+                sleep(_AGAIN_SECS)
+            timeout = deadline - monotonic()
+            if timeout <= 0 or not (first or passes):
+                break
+            first = False
+        if passes or problem.code() >= 0:  # librdkafka's own errors are below 0, such as that no broker was heard
+            raise self._error(f"{self.where} can't be used: {problem.str()}")
+        raise self._error(f"{self.where} does not answer: {problem.str()}; is a broker running there?")
 
     def _refused(self, error: Any) -> None:
         if error.code() in (self.kafka.KafkaError._AUTHENTICATION, self.kafka.KafkaError._SSL):
