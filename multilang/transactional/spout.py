@@ -24,7 +24,7 @@ from multilang.state.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.kinds import OPAQUE, PARTITIONED, check_kind, kind_of
-from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS
+from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
 from multilang.transactional.steps import steps_of
@@ -136,9 +136,8 @@ class TransactionalSpoutCoordinator(Spout):
         before, kind = check_kind(self._state, self.spout), kind_of(self.spout)
         if before != kind:
             self._changes.set_data(KIND, kind)
-        if (before, kind) == (OPAQUE, PARTITIONED):
-            # An opaque spout's transactions have no metadata; they get the number of partitions now.
-            self._metadata.forget_from(self._current)
+        if kind == PARTITIONED and before in (OPAQUE, None):
+            self._forget_opaque()
         begins = [*(self._state.get_data(BEGINS) or ()), [epoch, self._current]]
         self._changes.set_data(BEGINS, begins[-_BEGINS:])
         self._last_attempt = TransactionAttempt.first_of(epoch)
@@ -149,6 +148,17 @@ class TransactionalSpoutCoordinator(Spout):
         self._coordinator = coordinator_of(self.spout, self._state, conf, context)
         if hasattr(self._coordinator, "resume"):
             self._coordinator.resume()
+
+    def _forget_opaque(self) -> None:
+        """Forget the transactions that an opaque spout began and did not commit: they begin anew, with a number of partitions.
+
+        Their rows are not fixed. Some tasks may have stored where their partitions ended, and one that read nothing stored the
+        batch before: taken for what was read, these would leave rows out, or repeat some.
+        """
+        self._metadata.forget_from(self._current)
+        for partition in self._state.list(USER):
+            RotatingTransactionalState(self._changes, f"{USER}/{partition}").forget_from(self._current)
+        self._changes.write()  # since the spout's own coordinator looks into the store
 
     def next_tuple(self) -> None:
         """Begin the transactions that may begin, and commit the one that may be committed."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
+from sqlite3 import connect
 
 import pytest
 
@@ -20,6 +22,7 @@ from multilang.transactional import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
+from multilang.transactional.names import KIND
 from tests.soak import chosen
 
 WORDS = ["the", "cow", "jumped", "over", "moon"]
@@ -64,9 +67,10 @@ class CutOff(UnrecoverableError):
 
 
 class Update(BatchBolt, Committer):
-    """Counts in a map. At the ``ends``-th batch the topology ends behind the update, which is not committed then."""
+    """Counts in a map. At the ``ends``-th batch the topology ends before or behind the update, which is not committed then."""
 
     left = [0]
+    before = [False]
 
     def __init__(self, counts):
         self.counts = counts
@@ -78,8 +82,10 @@ class Update(BatchBolt, Committer):
         self.batch[tup["word"]] += 1
 
     def finish_batch(self):
-        self.counts.update(self.id, self.batch)
         self.left[0] -= 1
+        if not self.left[0] and self.before[0]:
+            raise CutOff("here")
+        self.counts.update(self.id, self.batch)
         if not self.left[0]:
             raise CutOff("here")
 
@@ -92,8 +98,8 @@ SPOUTS = {
 BASE = {"kind": "same", "spout": "spout", "tasks": 2, "take": 4, "update": "update", "pending": 3}
 
 
-def run(folder, shape, ends=0):
-    Update.left[0] = ends
+def run(folder, shape, ends=0, before=False):
+    Update.left[0], Update.before[0] = ends, before
     counts = OpaqueMap(SqliteBacking(str(folder / "counts.sqlite")))
     builder = TransactionalTopologyBuilder(
         "words", shape["spout"], SPOUTS[shape["kind"]](shape["take"]), shape["tasks"]
@@ -131,6 +137,43 @@ def test_transactions_that_were_cut_off_go_on_in_another_shape(tmp_path, name, e
     with pytest.raises(Exception, match="CutOff"):
         run(tmp_path, before, ends)
     assert run(tmp_path, {**before, **CHANGES[name]}) == COUNTS
+
+
+BATCHES = ROWS // BASE["take"]
+
+
+@pytest.mark.parametrize("ends", chosen(range(1, BATCHES + 1), BATCHES))
+@pytest.mark.parametrize(("before", "after"), chosen([("opaque", "same"), ("same", "opaque")], ("opaque", "same")))
+def test_a_batch_that_was_read_and_not_counted_is_counted_by_the_other_form(tmp_path, before, after, ends):
+    with pytest.raises(Exception, match="CutOff"):
+        run(tmp_path, {**BASE, "kind": before}, ends, before=True)
+    assert run(tmp_path, {**BASE, "kind": after}) == COUNTS
+
+
+def forget_kind(folder):
+    """Leave the transactions as earlier versions stored them."""
+    with closing(connect(folder / "transactions.sqlite")) as base:
+        found = base.execute("DELETE FROM nodes WHERE path LIKE ?", [f"%{KIND}"]).rowcount
+        base.commit()
+    assert found == 1
+
+
+@pytest.mark.parametrize("ends", chosen([1, 2], 2))
+def test_an_opaque_spouts_transactions_of_an_earlier_version_go_on_with_its_other_form(tmp_path, ends):
+    with pytest.raises(Exception, match="CutOff"):
+        run(tmp_path, {**BASE, "kind": "opaque"}, ends, before=True)
+    forget_kind(tmp_path)
+    assert run(tmp_path, {**BASE, "kind": "same"}) == COUNTS
+
+
+@pytest.mark.parametrize(("before", "after"), [("whole", "same"), ("same", "whole"), ("opaque", "whole")])
+def test_transactions_of_an_earlier_version_are_refused_to_another_kind(tmp_path, before, after):
+    with pytest.raises(Exception, match="CutOff"):
+        run(tmp_path, {**BASE, "kind": before}, 2)
+    forget_kind(tmp_path)
+    with pytest.raises(Exception, match=r"were begun by a \w+, and \w+ is a \w+, .*all would be counted again"):
+        run(tmp_path, {**BASE, "kind": after})
+    assert run(tmp_path, {**BASE, "kind": before}) == COUNTS
 
 
 @pytest.mark.parametrize(
