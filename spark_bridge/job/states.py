@@ -32,7 +32,7 @@ from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
-from spark_bridge.job.errors import UNNAMED, NotOnSparkError, check_next, check_rows
+from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows, stored_as
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class States(_Begun):
         other rows.
         """
         queries = self._coordinator.get(QUERIES_KEY) or {}
-        last = queries.get(query, queries.get(UNNAMED) if len(queries) == 1 else None)
+        last = queries.get(stored_as(query, queries))
         where = f"the state in {self.describe()}"
         if last == batch:
             noted, known = (self._coordinator.get(ROWS_KEY) or {}).get(query, (None, None))

@@ -143,20 +143,19 @@ def _wrong(value: Column, kind: Any, leaves: frozenset[str]) -> Column:
     name = _name(kind)
     if name in leaves:
         return ~f.is_valid_utf8(value) if name in _TEXTS else _outside(value, name)
+    parts = _parts(kind)
     if name == "struct":
-        inside = [value[f"c{number}"] for number in range(len(kind.fields))]
-    elif name == "array":
-        inside = [value]
-    else:
-        inside = [f.map_keys(value), f.map_values(value)]
+        members = [(value[f"c{number}"], part) for number, part in enumerate(parts)]
+        return reduce(or_, [_wrong(member, part, leaves) for member, part in members if _has(part, leaves)])
+    arrays = [value] if name == "array" else [f.map_keys(value), f.map_values(value)]
+    pairs = zip(arrays, parts, strict=True)
+    return reduce(or_, [_any_wrong(array, part, leaves) for array, part in pairs if _has(part, leaves)])
 
-    def condition(each: Column, part: Any) -> Column:
-        if name == "struct":
-            return _wrong(each, part, leaves)
-        return f.exists(each, lambda one: _wrong(one, part, leaves))
 
-    found = [condition(each, part) for each, part in zip(inside, _parts(kind), strict=True) if _has(part, leaves)]
-    return reduce(or_, found)
+def _any_wrong(array: Column, kind: DataType, leaves: frozenset[str]) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.exists(array, lambda one: _wrong(one, kind, leaves))
 
 
 def _outside(value: Column, name: str) -> Column:
