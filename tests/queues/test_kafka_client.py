@@ -1,4 +1,4 @@
-"""What a broker answers for a moment, while a topic is new or a partition moves, is asked for again, within a spout's patience."""
+"""Errors that a broker gives for a moment, while a topic is new or a partition moves, are asked about again with patience."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Client:
 
 
 class Answer:
-    """What is said of a partition; librdkafka's own class takes no error from Python."""
+    """The answer about one partition; librdkafka's own class takes no error from Python."""
 
     def __init__(self, partition: int, offset: int, error: KafkaError | None) -> None:
         self.partition = partition
