@@ -21,7 +21,7 @@ STAYS = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 class Unusable(Exception):
-    """What is wrong with a topic."""
+    """A topic can not be used."""
 
 
 class Client:
