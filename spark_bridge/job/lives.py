@@ -1,4 +1,7 @@
-"""The lives of a spout's task that runs in the driver: one that dies is started again, as everywhere, but not for ever."""
+"""A spout's task that runs in the driver: what it has emitted, and its lives.
+
+One that dies is started again, as everywhere, but not for ever.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,37 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import TaskPlan
 
     Emitted = tuple[Any, list[Any], str | None, int | None, int]  # message id, values, stream, direct task, life
+
+
+class Emitting:
+    """The tuples that a task has emitted since they were last taken.
+
+    They come of any call: a spout may also emit when it is activated, or in answer to an ack.
+
+    Args:
+        left: How many tuples may be taken.
+    """
+
+    def __init__(self, left: float) -> None:
+        self.emitted: list[Emitted] = []
+        self._left = left
+
+    @property
+    def left(self) -> float:
+        """The number of tuples that the spout may still emit."""
+        return self._left - len(self.emitted)
+
+    def take(self) -> list[Emitted]:
+        """Return what was emitted, which is taken then."""
+        taken = self.emitted[:]
+        self.emitted.clear()
+        self._left -= len(taken)
+        return taken
+
+    def bound(self, before: int) -> None:
+        """Leave out what is beyond the bound of what was emitted unasked, after the first ``before`` tuples."""
+        if self.left < 0:
+            del self.emitted[max(before, len(self.emitted) + int(self.left)) :]
 
 
 class Lives:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from multilang.protocol import Emit, Sync
 from multilang.runtime.task import IDLE_ROUNDS
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.lives import Lives
+from spark_bridge.job.lives import Emitting, Lives
 from spark_bridge.job.program import DiedError, Program
 
 if TYPE_CHECKING:
@@ -16,13 +16,10 @@ if TYPE_CHECKING:
 
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
-    from spark_bridge.job.lives import Emitted
 
 
-class ShellSpoutTask(Program):
-    """One task.
-
-    ``emitted``: the tuples since the list was last taken; ``left``: how many more tuples the spout may emit.
+class ShellSpoutTask(Emitting, Program):
+    """One task. ``left``: how many tuples it may emit.
 
     A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
     Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
@@ -32,9 +29,8 @@ class ShellSpoutTask(Program):
     busy_secs: float | None = None  # not known, since its process works beside this one
 
     def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
-        super().__init__(plan, links)
-        self.left = left
-        self.emitted: list[Emitted] = []
+        Program.__init__(self, plan, links)
+        Emitting.__init__(self, left)
         self._said: bool | None = None  # "exhausted" of the last sync
         self._idle = 0  # the number of nexts in a row that emitted nothing
         self._lives = Lives(plan, links)
@@ -42,7 +38,11 @@ class ShellSpoutTask(Program):
         # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
         self._conf = {**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1}
         self.launch(self._conf)
-        self._command("activate")
+        try:
+            self._command("activate")
+        except BaseException:
+            self.close()  # nobody else knows of this task yet
+            raise
 
     @property
     def exhausted(self) -> bool:
@@ -67,7 +67,6 @@ class ShellSpoutTask(Program):
                 f"limits={{{self.plan.component!r}: 100_000}}"
             )
         new = len(self.emitted) - before
-        self.left -= new
         if new or not lives:
             self._idle = 0
         else:
@@ -88,9 +87,13 @@ class ShellSpoutTask(Program):
             return
         self._idle = 0
         self._said = None  # an ack or fail may change it
-        if not acked:
-            self.left += 1
-        self._command("ack" if acked else "fail", tup_id)
+        before = len(self.emitted)
+        if acked:
+            self._command("ack", tup_id)
+            self.bound(before)
+        else:
+            self._left += 1
+            self._command("fail", tup_id)
 
     def close(self) -> None:
         """Deactivate and end the program, unless it died."""

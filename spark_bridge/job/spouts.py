@@ -25,7 +25,7 @@ from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
-from spark_bridge.job.lives import Lives
+from spark_bridge.job.lives import Emitting, Lives
 from spark_bridge.job.shell_spout import ShellSpoutTask
 
 if TYPE_CHECKING:
@@ -91,22 +91,20 @@ class RoundCollector(LinkedCollector, SpoutCollector):
         return None
 
 
-class _Task:
+class _Task(Emitting):
     """One task of a spout in Python, which is started again when it dies.
 
-    ``left``: how many more tuples it may emit; ``emitted``: its tuples since the list was last cleared. ``position``: where a
-    ReplayableSpout begins, also after a death, if not at its start; its user sets it when the tuples before are safe.
+    ``left``: how many tuples it may emit. ``position``: where a ReplayableSpout begins, also after a death, if not at its start; its user sets it when the tuples before are safe.
     """
 
     def __init__(
         self, plan: TaskPlan, links: Links, left: float, keeps_position: bool = False, position: Any = None
     ) -> None:
+        super().__init__(left)
         self.plan = plan
         self.links = links
-        self.left = left
         self.idle = 0
         self.busy_secs: float | None = 0.0
-        self.emitted: list[Emitted] = []
         self.position = position
         self.component: Any = None
         self.runner: SpoutRunner
@@ -143,7 +141,6 @@ class _Task:
         if isinstance(error, UnrecoverableError):
             raise SparkJobError(said) from error
         if self._keeps_position and isinstance(self.component, ReplayableSpout):  # it emits them again
-            self.left += len(self.emitted)
             self.emitted.clear()
         try:
             self._lives.end(said)
@@ -181,7 +178,6 @@ class _Task:
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             died = error
         new = len(emitted) - before
-        self.left -= new
         if new:
             self._lives.last = emitted[-1][:4]
         self.idle = 0 if new else self.idle + 1
@@ -197,10 +193,14 @@ class _Task:
         """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life."""
         if life != self._lives.number:
             return
+        self.idle = 0
+        before = len(self.emitted)
         try:
             (self.runner.ack if acked else self.runner.fail)(tup_id)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self._died(error, f"in {'ack' if acked else 'fail'} of {tup_id!r}")
+        if acked:
+            self.bound(before)
 
     def close(self) -> None:
         """Deactivate and close the spout."""
@@ -259,8 +259,8 @@ class SpoutFeed:
 
     @property
     def exhausted(self) -> bool:
-        """True if nothing more will come, replays included."""
-        return all(task.exhausted for task in self.tasks)
+        """True if nothing more will come: no replays, and nothing that was emitted in answer to an ack."""
+        return all(task.exhausted and not task.emitted for task in self.tasks)
 
     def emit(self) -> list[tuple[SpoutTask, Emitted]]:
         """Return what the tasks emit for the next round: replays first, if the spout emits them first."""
@@ -272,8 +272,7 @@ class SpoutFeed:
                     break
             if task.busy_secs is not None:
                 task.busy_secs += perf_counter() - start
-            emitted += [(task, each) for each in task.emitted]
-            task.emitted.clear()
+            emitted += [(task, each) for each in task.take()]
         return emitted
 
     def settle(self, emitted: Sequence[tuple[SpoutTask, Emitted]], failed: set[int]) -> None:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +28,6 @@ from spark_bridge.sources.width import Width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from concurrent.futures import Future
     from typing import Any
 
     from pyspark import RDD, StorageLevel
@@ -42,6 +42,9 @@ _MOST_BLOCKS = 64  # blocks that one job brings at most
 # Spark would compute the whole partition before it returned the first one.
 _UNKEPT_BLOCKS = 16
 _JOBS_AHEAD = 4  # jobs at once, over all partitions
+_MOST_UNREAD = (
+    4  # times READ_AHEAD_BYTES that may wait here for the readers of partitions that were begun with another one
+)
 
 
 class RDDSource(BlockSource):
@@ -220,17 +223,21 @@ class RDDSource(BlockSource):
     def begin(self, partition: int) -> _Share | None:
         """Start a job that brings the first blocks of this partition and of some behind it that nobody has read.
 
-        Return what the job brings of this one, or None if partitions are too long or too slow for that.
+        Return what the job brings of this one, or None if partitions are too long or too slow for that, or too much of what such
+        jobs brought waits for readers that are far behind.
         """
         if self._width.partitions == 1:
             return None
         with self._lock:
+            if sum(reader.unread for reader in self._readers.values()) > _MOST_UNREAD * READ_AHEAD_BYTES:
+                return None
             behind = range(partition + 1, min(partition + self._width.partitions, self._partitions))
             unread = [each for each in behind if each not in self._readers and each not in self._finished]
+            shares = [_Share(self, each) for each in (partition, *unread)]
             job = self._ahead.submit(self._run_first, [partition, *unread])
-            shares = [_Share(self, job, each, place) for place, each in enumerate([partition, *unread])]
             for each, share in zip(unread, shares[1:], strict=True):
                 self._readers[each] = _PartitionReader(self, each, share)
+        job.add_done_callback(partial(_divide, shares))
         return shares[0]
 
     def _run_first(self, partitions: Sequence[int]) -> list[Block]:
@@ -328,17 +335,36 @@ class _Share:
     If the job fails, another one reads this partition by itself, so that an error stops nobody before it is due.
     """
 
-    def __init__(self, source: RDDSource, job: Future[list[Block]], partition: int, place: int) -> None:
+    def __init__(self, source: RDDSource, partition: int) -> None:
         self._source = source
-        self._job = job
         self._partition = partition
-        self._place = place
+        self._block: Future[Block] = Future()  # of its own, so that the blocks of others are not kept with it
+
+    def take(self, job: Future[list[Block]], place: int) -> None:
+        """Take the block at this place of what a job brought, which has ended."""
+        if job.cancelled():
+            self._block.set_exception(CancelledError())
+        elif (error := job.exception()) is not None:
+            self._block.set_exception(error)
+        else:
+            self._block.set_result(job.result()[place])
+
+    @property
+    def bytes(self) -> int:
+        """The length of its block, if it has come."""
+        block = self._block
+        return len(block.result().data) if block.done() and block.exception() is None else 0
 
     def result(self) -> list[Block]:
         try:
-            return [self._job.result()[self._place]]
+            return [self._block.result()]
         except SourceError:
             return self._source.run(self._partition, 0, 1)
+
+
+def _divide(shares: Sequence[_Share], job: Future[list[Block]]) -> None:
+    for place, share in enumerate(shares):
+        share.take(job, place)
 
 
 class _Job(NamedTuple):
@@ -352,7 +378,7 @@ class _Job(NamedTuple):
 class _PartitionReader:
     """The reader of one partition: the blocks that were read and not yet used, and the job that reads ahead.
 
-    ``first``: the job that brings the first block, if one was started.
+    ``first``: what brings the first block, if the partition was begun with another one.
     """
 
     def __init__(self, source: RDDSource, partition: int, first: _Share | None = None) -> None:
@@ -360,9 +386,16 @@ class _PartitionReader:
         self._partition = partition
         self._lock = Lock()
         self._blocks: dict[int, Block] = {}
-        self._job: _Job | None = None if first is None else _Job(0, 1, first)
+        self._first = first
+        self._job: _Job | None = None
         self._count = 1
         self._end: int | None = None  # the number of blocks, once it is known
+
+    @property
+    def unread(self) -> int:
+        """The bytes of the first block, while it waits for a reader."""
+        first = self._first
+        return 0 if first is None else first.bytes
 
     def block(self, index: int) -> Block | None:
         while True:
@@ -395,12 +428,14 @@ class _PartitionReader:
     def _start(self, index: int) -> _Job:
         """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
-        first = source.begin(partition) if index == 0 else None
-        if first is not None:
+        first, self._first = self._first, None  # of no use to who begins further on
+        if index == 0 and first is None:
+            first = source.begin(partition)
+        if index == 0 and first is not None:
             self._job = job = _Job(0, 1, first)
         else:
-            self._count = min(count * 4, _MOST_BLOCKS)
             self._job = job = _Job(index, count, source.run_ahead(lambda: source.run(partition, index, count)))
+        self._count = min(self._count * 4, _MOST_BLOCKS)
         return job
 
     def _take(self, job: _Job) -> None:

@@ -223,8 +223,7 @@ class RunningSpout:
             while len(task.emitted) < share and not (to_the_end and task.exhausted) and task.ask():
                 if time.monotonic() > enough:  # tuples of a slow spout do not wait until there are many
                     break
-            found += [(task, each) for each in task.emitted]
-            task.emitted.clear()
+            found += [(task, each) for each in task.take()]
         return found
 
     def _positions(self, feed: SpoutFeed) -> dict[int, Any]:

@@ -365,3 +365,30 @@ class Endless(Spout):
     def next_tuple(self):
         self.n = getattr(self, "n", 0) + 1
         self.emit(["k", self.n])
+
+
+class Chained(Spout):
+    """Emits the next number when the one before is acked, and the first when it is activated; ``exhausted`` as soon as none is left."""
+
+    output_fields = ["n"]
+
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        self.end, self.at = conf["test.numbers"], 0
+
+    def activate(self):
+        self.following()
+
+    def next_tuple(self):
+        pass
+
+    def ack(self, tup_id):
+        self.following()
+
+    def following(self):
+        if self.at < self.end:
+            self.at += 1
+            self.emit([self.at - 1], self.at - 1)
+
+    def exhausted(self):
+        return self.at >= self.end

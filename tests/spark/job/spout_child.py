@@ -1,7 +1,7 @@
 """A spout that knows nothing of this project: numbers up to the first argument, by hand and in Storm's protocol.
 
 Each task has its share. What failed is emitted again. More arguments: "tells" whether it is exhausted, "asks" for task ids,
-"dies" in the middle, with "once" in its first life alone; conf test.folder: where it notes what it was told.
+"dies" in the middle, with "once" in its first life alone; "babbles" when it is activated, and goes on reading; conf test.folder: where it notes what it was told.
 """
 
 import json
@@ -38,6 +38,11 @@ told = open(os.path.join(setup["conf"]["test.folder"], f"told-{context['taskid']
 while True:
     message = read()
     command = message["command"]
+    if "babbles" in how:
+        open(os.path.join(setup["conf"]["test.folder"], f"alive-{os.getpid()}"), "w").close()
+        say(["what is this"])
+        sys.stdin.read()
+        sys.exit(0)
     if command == "next" and (again or at < end):
         if again:
             n = again.pop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -105,3 +106,16 @@ def test_a_spout_of_ours_may_be_given_as_a_program_too(spark: SparkSession, tmp_
         assert (result.acked, result.lost) == (60, 0)
         assert {key: total for key, total, _ in sorted(result.rdd("sums").collect())} == SUMS
     assert told(tmp_path) == Counter(f"acked {n}" for n in range(60))
+
+
+def test_one_that_is_given_up_at_its_activation_leaves_neither_process_nor_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # of the driver's program
+    command = [sys.executable, CHILD, "60", "tells", "babbles"]
+    with pytest.raises(SparkJobError, match=r"'numbers' \(task \d\) died 5 times"):
+        run_topology(topology(*command), {}, spark, conf=conf(tmp_path))
+    pids = [int(file.name[6:]) for file in tmp_path.glob("alive-*")]
+    assert len(pids) == 5
+    assert not [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists()]
+    assert not list(tmp_path.glob("multilang-pids-*"))

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from multilang import LocalCluster, ShellSpout, TopologyBuilder
 from multilang.local import TaskStartError
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
-from tests.spark.job.components import Endless, FailsAtFirst, Mortal, Numbers, Repeats, Rows, Same, Seen, Sums
+from tests.spark.job.components import Chained, Endless, FailsAtFirst, Mortal, Numbers, Repeats, Rows, Same, Seen, Sums
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+CHAINED = "from tests.spark.job.components import Chained; Chained().run()"
 
 
 def numbers(parallelism: int = 1):
@@ -75,6 +78,21 @@ def test_a_spout_is_read_to_its_end_whatever_fails_first_and_given_up_where_it_r
         assert (result.acked, result.lost) == (0, 1)
         assert "spout 'numbers' was given up" in str(result.errors[-1])
         assert "What it would have emitted next, if there is more, was not read" in str(result.errors[-1])
+
+
+@pytest.mark.parametrize(
+    "given", [Chained, ShellSpout([sys.executable, "-c", CHAINED], output_fields=["n"])], ids=["python", "program"]
+)
+def test_what_a_spout_emits_in_answer_to_an_ack_is_processed_and_counts_for_its_bound(
+    spark: SparkSession, given: Any
+) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("chained", given)
+    builder.set_bolt("same", Same).shuffle_grouping("chained")
+    for limits, due in (({}, 4), ({"chained": 2}, 2)):
+        with run_topology(builder.build("chained"), {}, spark, conf={"test.numbers": 4}, limits=limits) as result:
+            assert sorted(result.rdd("same").collect()) == [[n] for n in range(due)]
+            assert (result.acked, result.lost, result.rounds) == (due, 0, due)
 
 
 def mortal():

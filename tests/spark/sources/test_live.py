@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import random
@@ -13,6 +14,7 @@ import pytest
 
 from multilang import LocalCluster
 from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from spark_bridge.sources import live
 from spark_bridge.sources.blocks import Block
 from spark_bridge.sources.width import Width
 from tests.soak import chosen, soak_only
@@ -81,6 +83,35 @@ def test_short_partitions_are_begun_together(spark: SparkSession) -> None:
     before = jobs()
     assert [all_rows(source, partition) for partition in range(300)] == [[[2 * n], [2 * n + 1]] for n in range(300)]
     assert jobs() - before <= 100  # 7 but where a busy machine makes them slow
+    source.close()
+
+
+def test_a_long_partition_that_was_begun_with_short_ones_is_read_ahead_from_anywhere(spark: SparkSession) -> None:
+    jobs = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs
+    rows = spark.sparkContext.parallelize(range(8), 8).flatMap(lambda n: range(150) if n == 7 else [n])
+    source = RDDSource(rows, block_rows=10)
+    for partition in range(6):
+        assert all_rows(source, partition) == [[partition]]
+    before = jobs()
+    for offset in range(20, 150, 10):  # where a spout goes on that was stopped in the middle
+        assert source.read(7, offset, 10) == [(offset + n,) for n in range(10)]
+    assert jobs() - before <= 4  # of 1, 4 and 16 blocks; one for each of 13 blocks before
+    source.close()
+
+
+def test_what_is_begun_for_readers_that_do_not_come_takes_little_memory(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "READ_AHEAD_BYTES", 500)
+    source = RDDSource(spark.sparkContext.parallelize(["moon" * 25] * 120, 120))
+    for partition in range(0, 120, 2):  # the others belong to a task that is not up
+        assert all_rows(source, partition) == [["moon" * 25]]
+        source.finished(partition)
+    gc.collect()
+    here = [each.data for each in gc.get_objects() if type(each) is Block and b"moonmoon" in each.data]
+    assert sum(map(len, here)) < 4_000  # of 12,000
+    for partition in range(1, 120, 2):
+        assert all_rows(source, partition) == [["moon" * 25]]
     source.close()
 
 
