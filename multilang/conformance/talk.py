@@ -123,6 +123,7 @@ class Talk:
         self.is_set_up = False
         self.is_inactive = False  # True: a spout was told to deactivate
         self.start = monotonic()
+        self.in_vain = 0.0  # seconds waited for what need not happen, and did not
         self._had_pid_file = False
         self._reader = OutputReader()
         self._ids = 0

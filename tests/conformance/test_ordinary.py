@@ -41,6 +41,7 @@ BROKEN = {
     "KnowsOneTaskOfItsSource": ("bolt", 5),
     "ReadsLatin1": ("bolt", 7),
     "WaitsByRecursion": ("bolt", 8),
+    "FindsHeartbeatsInTheText": ("bolt", 9),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -50,12 +51,14 @@ BROKEN = {
     "SilentWhileInactive": ("spout", 5),
     "DiesOf200UnderWay": ("spout", 6),
     "DiesOnSeveralTaskIds": ("spout", 1),
+    "ForgetsWhatItSentAgain": ("spout", 7),
+    "TakesAnAckForTaskIds": ("spout", 8),
 }
 # A fault for each of the cases that shows at once, and one silence of each kind of program.
 AT_ONCE = (
     *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
-    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds"),
+    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsHeartbeatsInTheText", "ForgetsWhatItSentAgain"),
     *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
 )
 BROKEN_NODE = {
@@ -112,6 +115,9 @@ def test_a_broken_program_of_sh_does() -> None:
 def test_faults_of_the_conversation_have_their_own_cases() -> None:
     assert failed(result_of([*PYTHON, "SyncsToTaskIds"], "spout", LIMIT)) == ["spout/ordinary/1"]
     assert failed(result_of([*PYTHON, "SilentWhenItHasNothing"], "spout", LIMIT)) == ["spout/commands/5"]
+    cases = selected(all_cases("spout"), ("spout/ordinary", "spout/emit/15"))
+    run = Run(Target([*PYTHON, "HasListsForIds"], "spout", timeout=LIMIT, contract=False), again=False)
+    assert failed(run.run(cases)) == ["spout/emit/15"]
 
 
 @pytest.mark.parametrize(

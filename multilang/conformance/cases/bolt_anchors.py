@@ -121,11 +121,11 @@ section.watch(
     "MUST", "anchors.type", "anchors are a list of strings", "Storm casts each to a string.", "Storm's JsonSerializer"
 )
 section.watch(
-    "SHOULD",
+    "MUST",
     "anchors.single",
     "a single anchor is a list of one",
-    "The page has a list; that Storm takes a bare id is not written anywhere.",
-    f"{MEASURED} (anchor_string)",
+    "The page has a list; that Storm takes a bare id is written nowhere, and no other parent need do so.",
+    f"{PAGE}, Bolts: anchors; {MEASURED} (anchor_string)",
 )
 section.watch(
     "SHOULD",

@@ -81,18 +81,18 @@ section.watch(
     "Storm's JsonSerializer",
 )
 section.watch(
-    "SHOULD",
+    "MUST",
     "emit.arity",
     "as many values as fields",
     "Storm does not count: a bolt that asks for the missing field by name fails, far from here.",
     f"{MEASURED} (arity, arity_more)",
 )
 section.watch(
-    "SHOULD",
+    "MUST",
     "command.unknown",
     "no unknown commands",
-    "Storm passes over what it does not know: a misspelt ack is a tuple that times out.",
-    f"{MEASURED} (unknown_command)",
+    "Storm passes over what it does not know, and what it should have told is lost: a misspelt ack is a tuple that times out.",
+    f"{PAGE}, Bolts; {MEASURED} (unknown_command)",
 )
 
 

@@ -110,3 +110,27 @@ def _(t: Talk) -> None:
         ["fail" if number % 3 == 1 else "ack" for number in range(30)],
         "tuples had the ends of others",
     )
+
+
+@section.must(
+    "the tuples behind one that failed",
+    "A fault of one tuple is none of the next ones: each of them is worked on, whether user code failed the tuple before, or raised an exception.",
+    steps="emit throw fail",
+    after=("bolt/fail/4", "bolt/fail/8", "bolt/order/5"),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    came = []
+    for trouble in (["fail"], ["throw", "the exception"]):
+        bad, *ids = t.steps(trouble), *(t.steps(["emit", [n]]) for n in range(3))
+        try:
+            t.finished(bad)
+            for id in ids:
+                t.finished(id)
+        except CaseFailed:
+            if not t.child.output_ended:
+                raise
+            t.monitor.leaving = True  # an exception may end the process, for Storm to start it anew
+            return
+        came += [[message.values for message in t.received.emits if message.anchors == [id]] for id in ids]
+    t.same(came, [[[0]], [[1]], [[2]]] * 2, "tuples behind it were not worked on")

@@ -98,6 +98,5 @@ def _(t: Talk) -> None:
 )
 def _(t: Talk) -> None:
     told = t.world.context()
-    keys = ["taskid", "componentid", "task->component", "stream->target->grouping"]
-    for key, out in zip(keys, t.perform(*([["context", key]] for key in keys)), strict=True):
+    for key, out in zip(told, t.perform(*([["context", key]] for key in told)), strict=True):
         t.emitted(out, [[told[key]]], f"context[{key!r}] came out changed")

@@ -51,7 +51,7 @@ section.watch(
     "Storm's JsonSerializer",
 )
 section.watch(
-    "SHOULD", "error.empty", "an error has a msg", "Without one Storm reports null.", f"{MEASURED} (error_null)"
+    "MUST", "error.empty", "an error has a msg", "Without one Storm reports null.", f"{MEASURED} (error_null)"
 )
 
 

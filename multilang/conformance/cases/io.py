@@ -23,6 +23,7 @@ section = Section(
 BEATS = "bolt/heartbeat/9"  # it loses heartbeats, however they come
 _SINGLE = 8
 _IDLE = 0.6  # seconds
+_SILENCE = 3.0
 
 
 def bytewise(data: bytes) -> Iterator[bytes]:
@@ -227,30 +228,30 @@ def _(t: Talk) -> None:
 
 @section.must(
     "an idle pipe",
-    "A component that was idle for a moment answers as before, also one that has half of a message.",
-    after=("common/json/1", "common/io/2"),
+    "A component that has half of a message when its pipe is idle for a moment waits for the rest, also if that is the line 'end'.",
+    after=("common/io/2",),
 )
 def _(t: Talk) -> None:
     ping(t, ping_text(t))
-    idle(t)
-    ping(t, ping_text(t))
-    text = ping_text(t, indent=2).replace("@id", id := t.new_id())
+    text = ping_text(t).replace("@id", id := t.new_id())
     before, half = t.syncs, len(text) // 2
     if t.kind == "spout":
         t.monitor.commands += 1
         t.commands += 1
     else:
         t.monitor.heartbeats.add(id)
-    t.say(text[:half].encode())
-    t.flush()
-    idle(t)
-    t.say(framed(text[half:]))
+    message = framed(text)
+    for start, stop in ((0, half), (half, len(text) + 1)):
+        t.say(message[start:stop])
+        t.flush()
+        idle(t)
+    t.say(message[len(text) + 1 :])
     t.wait_sync(before + 1)
 
 
-def idle(t: Talk) -> None:
+def idle(t: Talk, seconds: float = _IDLE) -> None:
     """Let a moment pass."""
-    until = monotonic() + _IDLE
+    until = monotonic() + seconds
     while monotonic() < until:
         t.child.pump(until)
 
@@ -264,3 +265,24 @@ def idle(t: Talk) -> None:
 def _(t: Talk) -> None:
     [out] = t.perform([["print", "a stray line"], ["emit", ["after it"]]])
     t.emitted(out, [["after it"]], "the emit did not come")
+
+
+@section.must(
+    "three seconds of silence",
+    "How often a heartbeat comes is not said, and a worker may stand still, as Java's do while they collect garbage. A spout that is "
+    "inactive hears nothing for as long as it is.",
+    after=("common/io/12", STATES),
+)
+def _(t: Talk) -> None:
+    t.handshake()
+    if t.kind == "spout":
+        t.command("activate")
+        t.next()
+        t.command("deactivate")
+        idle(t, _SILENCE)
+        t.command("activate")
+        t.next()
+    else:
+        t.beat()
+        idle(t, _SILENCE)
+        t.beat()

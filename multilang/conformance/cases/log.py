@@ -71,7 +71,7 @@ section.watch(
     "Storm casts it to one: a number or an object halts the worker.",
     "Storm's JsonSerializer",
 )
-section.watch("SHOULD", "log.empty", "a log has a msg", "Without one Storm logs null.", f"{PAGE}, Bolts: log")
+section.watch("MUST", "log.empty", "a log has a msg", "Without one Storm logs null.", f"{PAGE}, Bolts: log")
 
 
 @section.should(

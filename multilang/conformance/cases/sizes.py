@@ -101,7 +101,8 @@ def _(t: Talk) -> None:
     "A component works for months: it neither falls silent, nor does each input leave a descriptor or much memory behind.",
     after=(
         *(f"bolt/ordinary/{number}" for number in (1, 3, 5)),
-        *(f"spout/ordinary/{number}" for number in (1, 2, 3, 4)),
+        *(f"spout/ordinary/{number}" for number in (1, 2, 3, 4, 7)),
+        "spout/commands/17",
     ),
 )
 def _(t: Talk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
@@ -39,24 +40,23 @@ def _(t: Talk) -> None:
 @section.must(
     "next without an id",
     'The page\'s next is {"command": "next"}.',
-    after=("common/json/1", "common/json/3"),
 )
 def _(t: Talk) -> None:
     t.handshake()
-    t.command("next", text='{"command": "next"}')
+    t.command("next", text='{"command":"next"}')
 
 
 @section.must(
     "ack and fail as the page shows them",
     'The page\'s ack is {"command": "ack", "id": "1231231"}, its fail the same with another word; Storm\'s have the id first.',
-    after=(ACK, FAIL, "common/json/1", "common/json/3"),
+    after=(ACK, FAIL),
 )
 def _(t: Talk) -> None:
     begin(t)
     used: list[Any] = []
     for command in ("ack", "fail"):
         id = own(t, used)
-        t.command(command, text=f'{{"command": "{command}", "id": {storm_text(id)}}}')
+        t.command(command, text=f'{{"command":"{command}","id":{storm_text(id)}}}')
     t.next()
 
 
@@ -214,3 +214,56 @@ def _(t: Talk) -> None:
     t.command("deactivate")
     heard = [t.command("ack", "m0").values, t.command("fail", "m1").values]
     t.same(heard, [[[["ack", "m0"]]], [[["fail", "m1"]]]], "user code was not told")
+
+
+@section.must(
+    "an ack is no next",
+    "A command is answered by what user code does on it: what is due at the next next does not come with an ack or a fail.",
+    steps="emit",
+    source="the conformance contract: the n-th next has the n-th list",
+    after=(ACK, FAIL),
+)
+def _(t: Talk) -> None:
+    t.handshake(storm_text([[["emit", [n], {"id": f"m{n}"}]] for n in range(4)]))
+    t.command("activate")
+    came = []
+    for command in ("ack", "fail"):
+        out = t.next()
+        came += [out.values, t.command(command, out.emits[0].value["id"]).values, t.next().values]
+    t.same(came, [[[0]], [], [[1]], [[2]], [], [[3]]], "emits of a next came at another command, or none at the next")
+
+
+def fails_at(t: Talk, command: str) -> None:
+    """Let user code fail at a command, and check that it is answered all the same, and that a next behind it works."""
+    script = [[["emit", [n], {"id": f"m{n}"}]] for n in range(2)]
+    t.handshake(storm_text(script), on={command: [["throw", "the exception"]]})
+    emitted = command in ("ack", "fail")
+    if command != "activate":
+        t.command("activate")
+    if emitted:
+        t.next()
+    try:
+        t.command(command, "m0" if emitted else "")
+        if command == "deactivate":
+            t.command("activate")
+        behind = t.next().values
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+        t.monitor.leaving = True  # with its sync or without, it ended, for Storm to start it anew
+        return
+    t.same(behind, [[int(emitted)]], "the next behind it was not worked on")
+
+
+for _command, _after in (
+    ("ack", ACK),
+    ("fail", FAIL),
+    ("activate", "spout/commands/11"),
+    ("deactivate", "spout/commands/11"),
+):
+    section.must(
+        f"{_command} whose user code fails",
+        f"{_command} is answered by a sync, or by the end of the process, also if user code raised an exception.",
+        steps="throw emit",
+        after=(_after,),
+    )(partial(fails_at, command=_command))

@@ -85,7 +85,13 @@ section.watch(
 section.watch(
     "MUST", "emit.need", "need_task_ids is true or false", "Storm casts it to a Boolean.", "Storm's JsonSerializer"
 )
-section.watch("SHOULD", "emit.arity", "as many values as fields", "Storm does not count.", f"{MEASURED} (spout_arity)")
+section.watch(
+    "MUST",
+    "emit.arity",
+    "as many values as fields",
+    "Storm does not count: a bolt that asks for the missing field by name fails, far from here.",
+    f"{MEASURED} (spout_arity)",
+)
 
 
 @section.should("an id of 64 bits", "A number as id comes back exactly, if it is sent exactly.", steps="emit")
@@ -109,7 +115,7 @@ def _(t: Talk) -> None:
 
 
 section.watch(
-    "SHOULD",
+    "MUST",
     "emit.id-type",
     "an id is a string or a number",
     "Storm keeps any JSON value and sends it back; the page promises that for strings and numbers alone.",

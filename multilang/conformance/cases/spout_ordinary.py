@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from multilang.conformance.case import PAGE, Section
+from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.bolt_ordinary import blamed, patient
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
@@ -20,6 +20,7 @@ NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
 _NEXTS = 30  # asked at most for one tuple with an id
 _MORE = 8  # nexts behind the first task ids: its emits may be of several kinds
 _UNDER_WAY = 250  # topology.max.spout.pending is not set
+_FAILS = 5  # of one tuple
 _HELD = 3  # arrays of task ids that are kept back, to see what the spout says without them
 
 
@@ -41,6 +42,9 @@ def own(t: Talk, used: list[Any]) -> Any:
         for message in t.received.emits:
             id = message.value.get("id")
             if id is not None and id not in used:
+                odd = next((finding for finding in t.findings if finding.code == "emit.id-type"), None)
+                if odd is not None:
+                    raise Halted(odd)  # what it does when such an id comes back is not at fault
                 used.append(id)
                 return id
         if count > 3 and monotonic() - start > t.timeout / 3:
@@ -214,3 +218,77 @@ def _(t: Talk) -> None:
     for id in reversed(used):
         t.command("ack", id)
     t.next()
+
+
+@section.must(
+    "what is sent again fails again",
+    "A tuple that failed and was sent again may fail once more, any number of times, and be acked in the end.",
+    after=(IDS, ACK, FAIL, MANY),
+)
+def _(t: Talk) -> None:
+    if t.world.contract:
+        again = ["emit", [0], {"id": "n0"}]
+        t.handshake(storm_text([[again]]), on={"fail": [again]})
+        t.command("activate")
+    else:
+        begin(t)
+    used: list[Any] = []
+    most = 0
+    for last in ("ack", "fail"):
+        try:
+            id = own(t, used)
+        except NotApplicable:
+            if used:
+                break  # it has no more
+            raise
+        for number in range(_FAILS):
+            if not comes_again(t, "fail", id):
+                break
+            most = max(most, number + 1)
+        else:
+            t.command(last, id)
+    t.next()
+    if not most:
+        raise NotApplicable("what fails it does not send again with the same id")
+
+
+def comes_again(t: Talk, command: str, id: Any) -> bool:
+    """Send the ack or fail of a tuple, and return whether a tuple of this id comes then, or with one of the next nexts."""
+    start = monotonic()
+    out = t.command(command, id)
+    for _ in range(_MORE):
+        if any(message.value.get("id") == id for message in out.emits):
+            return True
+        if monotonic() - start > t.timeout / 4:
+            break
+        out = t.next()
+    return False
+
+
+@section.should(
+    "an ack before the task ids",
+    "Without ackers Storm acks a tuple inside of its emit: a spout that waits for task ids gets the ack first, and sends its sync.",
+    source=f"{MEASURED}; the page says that the task ids come immediately",
+    after=(IDS, ACK),
+)
+def _(t: Talk) -> None:
+    t.world.conf |= {"topology.acker.executors": 0}
+    begin(t)
+    t.holds_ids = True
+    for _ in range(_NEXTS):
+        before = t.syncs
+        t.begin("next")
+        t.wait(lambda count=before: t.syncs > count or t.owed or None, "the sync that ends the next")  # type: ignore[misc]
+        if t.owed:
+            break
+    else:
+        if not t.received.emits:
+            raise NotApplicable(f"in {_NEXTS} nexts it emitted nothing")
+        return  # it asks for no task ids, and so waits for none
+    id = t.owed[0].value.get("id")
+    if id is None:
+        raise NotApplicable("what it emits has no id")
+    t.command("ack", id)
+    t.holds_ids = False
+    t.answer()
+    t.wait(lambda: t.syncs >= t.commands or None, "the sync that ends the next, behind the task ids")

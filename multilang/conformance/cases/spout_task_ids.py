@@ -15,6 +15,7 @@ from multilang.conformance.cases.bolt_task_ids import (
     answered,
     behind_refused,
     none_declined_is_awaited,
+    not_those_of_others,
     said,
     wants_none,
 )
@@ -190,3 +191,13 @@ def _(t: Talk) -> None:
     told = [message.values[0] for message in t.received.emits if isinstance(message.values[0], list)]
     heard = [command for command, _ in told if command != "ids"]  # which id it is told, spout/commands/7 asks
     t.same(heard, ["ack"], "user code was not told of the ack")
+
+
+@section.must(
+    "task ids behind emits that do not ask",
+    "An emit that does not say need_task_ids: false is answered, though nobody asks: its task ids are not the next emit's.",
+    steps="emit ids",
+    after=("spout/task_ids/2",),
+)
+def _(t: Talk) -> None:
+    not_those_of_others(t)

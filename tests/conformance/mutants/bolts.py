@@ -418,3 +418,30 @@ class AcksFailuresWhileOthersWait(OfOthers):
 @mutant("bolt", "bolt/fail/9")
 class FailsWhileOthersWait(OfOthers):
     instead = ("ack", "fail")
+
+
+@mutant("bolt", "bolt/task_ids/17")
+class TakesAnyTaskIds(Bolt):
+    def send(self, message):
+        message.pop("need_task_ids", None)  # so each emit is answered, and what comes is taken for what is awaited
+        super().send(message)
+
+    def take_ids(self, ids):
+        if self.ids_due:
+            super().take_ids(ids)
+
+
+@mutant("bolt", "bolt/fail/10")
+class PassesOverTheTupleBehindAnException(Bolt):
+    is_passing = False
+
+    def process(self, tup):
+        if self.is_passing:
+            self.is_passing = False
+            self.send({"command": "ack", "id": tup["id"]})
+            return
+        super().process(tup)
+
+    def do_throw(self, text):
+        self.is_passing = True
+        super().do_throw(text)

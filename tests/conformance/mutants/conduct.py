@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -120,11 +121,11 @@ class LevelsStick(Spout):
 class ForgetsALineAfterAMoment(Spout):
     def read_message(self):
         lines, at = [], time.monotonic()
-        while (line := sys.stdin.buffer.readline()) != b"end\n":
-            if lines and time.monotonic() - at > 0.4:
-                lines = []
+        while (line := sys.stdin.buffer.readline()) != b"end\n" or not lines:
             lines.append(line or sys.exit(0))
             at = time.monotonic()
+        if time.monotonic() - at > 0.4:
+            return self.read_message()
         return json.loads(b"".join(lines))
 
 
@@ -187,3 +188,10 @@ class FallsSilent(Bolt):
         self.count += 1
         if self.count < 4000:
             super().process(tup)
+
+
+@mutant("bolt", "common/io/14")
+class DiesOfSilence(Bolt):
+    def read_message(self):
+        signal.alarm(2)
+        return super().read_message()

@@ -95,3 +95,12 @@ class RemovesItsPidFile(Bolt):
         if "pidDir" in message:
             self.files = [Path(message["pidDir"], str(os.getpid()))]
         return message
+
+
+@mutant("bolt", "common/context/10")
+class KnowsTheStreamsWithTargetsAlone(Bolt):
+    def do_context(self, key):
+        value = self.context.get(key)
+        if key == "streams":
+            value = [name for name in value if self.context["stream->target->grouping"].get(name)]
+        self.do(["emit", [value]])

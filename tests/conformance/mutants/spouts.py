@@ -157,3 +157,61 @@ class IdsStick(Spout):
     def emit(self, values, options, message):
         self.last = options.get("id", self.last)
         super().emit(values, options, message if self.last is None else {"id": self.last})
+
+
+@mutant("spout", "spout/commands/17")
+class EmitsTheNextAtAnAck(Spout):
+    def obey(self, message):
+        if message["command"] == "ack" and self.script:
+            message = {"command": "next"}
+        super().obey(message)
+
+
+class NoSyncAtAnException(Spout):
+    command = ""
+
+    def obey(self, message):
+        try:
+            super().obey(message)
+        except RuntimeError as error:
+            self.send({"command": "error", "msg": str(error)})
+            if message["command"] != self.command:
+                self.send({"command": "sync"})
+
+
+@mutant("spout", "spout/commands/18")
+class NoSyncAtAnExceptionOfAck(NoSyncAtAnException):
+    command = "ack"
+
+
+@mutant("spout", "spout/commands/19")
+class ForgetsItsNextAtAnExceptionOfFail(NoSyncAtAnException):
+    def obey(self, message):
+        before = len(self.script)
+        super().obey(message)
+        if message["command"] == "fail" and before:
+            self.script.popleft()
+
+
+@mutant("spout", "spout/commands/20")
+class ForgetsItsScriptAtAnActivateThatFails(NoSyncAtAnException):
+    def obey(self, message):
+        super().obey(message)
+        if message["command"] == "activate" and self.on.get("activate"):
+            self.script.clear()
+
+
+@mutant("spout", "spout/commands/21")
+class NoSyncAtAnExceptionOfDeactivate(NoSyncAtAnException):
+    command = "deactivate"
+
+
+@mutant("spout", "spout/task_ids/13")
+class TakesTaskIdsOfAnyEmit(Spout):
+    def send(self, message):
+        message.pop("need_task_ids", None)  # so each emit is answered, and what comes is taken for what is awaited
+        super().send(message)
+
+    def take_ids(self, ids):
+        if self.ids_due:
+            super().take_ids(ids)

@@ -399,6 +399,33 @@ class DiesOnASecondAck(CountSpout):
         super().ack(message)
 
 
+class FindsHeartbeatsInTheText(SplitBolt):
+    def handle(self, message):
+        if "__heartbeat" in str(message):
+            self.send(command="sync")
+        else:
+            super().handle(message)
+
+
+class ForgetsWhatItSentAgain(CountSpout):
+    def fail(self, message):
+        del self.pending[message["id"]]
+        self.send(command="emit", tuple=["again"], id=message["id"], need_task_ids=False)
+
+
+class TakesAnAckForTaskIds(CountSpout):
+    def emit(self, id):
+        super().emit(id)
+        self.read()
+
+
+class HasListsForIds(CountSpout):
+    def send(self, **message):
+        if "id" in message:
+            message["id"] = [message["id"]]
+        super().send(**message)
+
+
 class LeavesAHelperAtARefusal(SplitBolt):
     def process(self, tup):
         try:
