@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
-from spark_bridge.python import what_is_missing
+from spark_bridge.python import what_is_missing, why_none_runs
 from spark_bridge.sources.errors import without_traces
 
 if TYPE_CHECKING:
@@ -156,6 +156,9 @@ def readable(error: Exception) -> SparkJobError:
     if ours is not None:
         said = without_traces(ours[2])
         return (ComponentStartError if ours[1] == "ComponentStartError" else SparkJobError)(said)
+    none_runs = why_none_runs(text)
+    if none_runs is not None:
+        return SparkJobError(none_runs)
     at = text.rfind("Traceback (most recent call last)")
     if at >= 0:
         traceback, missing = (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spark_bridge.installed import unsuitable
 from spark_bridge.loaded import freeze_once
-from spark_bridge.python import what_is_missing
+from spark_bridge.python import what_is_missing, why_none_runs
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
@@ -558,5 +558,5 @@ def source_error(error: Exception, what: str) -> SourceError:
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):
         return SourceUnavailable(f"{what}: an executor or its Python was lost")
-    why = what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
+    why = why_none_runs(text) or what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
     return SourceError(f"{what}: {why[:500]}")

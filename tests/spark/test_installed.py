@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -140,3 +141,25 @@ def test_the_last_traceback_is_the_only_one(spark: SparkSession) -> None:
     with pytest.raises(SparkJobError, match="KeyError: 1") as caught:
         run_topology(topology, {"numbers": rows}, spark)
     assert "Py4J" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (
+            "pythonExec",
+            "./environment/bin/python",
+            r"the executors have no Python './environment/bin/python'.*--archives",
+        ),
+        ("pythonVer", "3.1", r"the executors' Python \(.*\) is 3\.\d+, and the driver's is 3\.1: name one"),
+    ],
+)
+def test_a_python_that_executors_do_not_have_is_named_with_what_to_do(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    rows = spark.sparkContext.parallelize([1], 1)
+    monkeypatch.setattr(spark.sparkContext, name, value)
+    with pytest.raises(SparkJobError, match=f"^{said}"):
+        run_topology(topology, {"numbers": rows}, spark)
+    with pytest.raises(SourceError, match=said), closing(RDDSource(rows)) as source:
+        source.read(0, 0, 1)
