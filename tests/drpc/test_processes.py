@@ -170,10 +170,10 @@ def test_no_request_hangs_when_spouts_are_killed():
         assert len(drpc.requests) == 0
 
 
-def test_a_bolt_killed_in_the_middle_of_a_request_is_an_error_within_the_timeout(tmp_path):
+def test_a_bolt_killed_in_the_middle_of_a_request_is_an_error_at_once(tmp_path):
     started = tmp_path / "started"
     with LocalDRPC("process", timeout_secs=LIMIT) as drpc:
-        run = drpc.submit(pipelines.stuck, conf={"topology.message.timeout.secs": 1, "test.started": str(started)})
+        run = drpc.submit(pipelines.stuck, conf={"topology.message.timeout.secs": 1000, "test.started": str(started)})
         future = drpc.start("stuck", "now")
         deadline = time.monotonic() + LIMIT
         while not started.exists():
