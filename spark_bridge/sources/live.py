@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +25,7 @@ from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
 from spark_bridge.sources.exact import exact_rows
 from spark_bridge.sources.width import Width
+from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,7 +89,7 @@ class RDDSource(BlockSource):
         self._readers: dict[int, _PartitionReader] = {}
         self._finished: set[int] = set()
         self._width = Width(READ_AHEAD_BYTES)
-        self._ahead = ThreadPoolExecutor(_JOBS_AHEAD, "read-ahead")
+        self._ahead = Workers(_JOBS_AHEAD, "read-ahead")
         self._failed: SourceError | None = None
         self._closed = False
         if persist:
@@ -182,7 +183,7 @@ class RDDSource(BlockSource):
         super().close()
         if not self._closed:
             self._closed = True
-            self._ahead.shutdown(wait=False, cancel_futures=True)
+            self._ahead.shutdown()
             sc = self._blocks.ctx
             with self._lock:
                 self._readers.clear()

@@ -7,7 +7,7 @@ import secrets
 import socket
 import sys
 import time
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
 from threading import Condition, Lock, Thread
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Chan
 from spark_bridge.sources.errors import ChangedRowsError, SourceError, SourceUnavailable
 from spark_bridge.sources.live import RDDSource
 from spark_bridge.sources.served import ServedSource
+from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +110,7 @@ class Served:
         self._lock = Lock()
         self._channels: set[Channel] = set()
         self._strangers: dict[Channel, float] = {}  # until when they may show the secret, the oldest first
-        self._workers = ThreadPoolExecutor(MAX_CLIENTS, "blocks")
+        self._workers = Workers(MAX_CLIENTS, "blocks")
         self._closed = False
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._listener = socket.create_server((host, port), family=family, backlog=MAX_CLIENTS)
@@ -200,7 +201,7 @@ class Served:
         self._listener.close()
         for channel in channels:
             channel.close()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.shutdown()
         self.rdd_source.close()
         with self._changed:
             self._changed.notify_all()

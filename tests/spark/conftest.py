@@ -34,7 +34,7 @@ def group(path: Path) -> str:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    leaves_sockets = metadata.version("pyspark").startswith("4.0.")  # to the garbage collector
+    leaves_sockets = metadata.version("pyspark").startswith(("4.0.", "4.1."))  # to the garbage collector
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.timeout(LIMIT_SECS))
