@@ -31,7 +31,7 @@ _SHORT_SCRIPT = 20_000  # characters; a longer script may take its time to be re
 _MOST = 20_000  # messages at most that may come before the expected one
 _MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
 _OFTEN = 0.01  # seconds between two looks at what is no message
-_ALL = 4  # one of so many emits of an ordinary program goes to all tasks
+_KINDS = 4  # of so many emits of an ordinary program one goes to all tasks, one to none, and the others to one
 _DRIPS = 6  # times the limit that one message may take, if it comes in pieces
 
 
@@ -493,7 +493,9 @@ class Talk:
         place = next(i for i, each in enumerate(self.received) if each is message)
         sent = len(self.answers)
         ids = [] if message.stream == "quiet" else [SINK_TASKS[sent % len(SINK_TASKS)]]
-        if not self.world.contract and sent % _ALL == _ALL - 1:
+        if not self.world.contract and sent % _KINDS == 1:
+            ids = []  # as of a stream that nobody subscribes to
+        elif not self.world.contract and sent % _KINDS == _KINDS - 1:
             ids = list(SINK_TASKS)  # as of an all grouping
         self.answers[place] = ids
         self.say(framed(storm_text(ids)))

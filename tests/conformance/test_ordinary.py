@@ -41,7 +41,8 @@ BROKEN = {
     "KnowsOneTaskOfItsSource": ("bolt", 5),
     "ReadsLatin1": ("bolt", 7),
     "WaitsByRecursion": ("bolt", 8),
-    "FindsHeartbeatsInTheText": ("bolt", 9),
+    "FindsTheLastIdOfTheLine": ("bolt", 9),
+    "FindsHeartbeatsInTheText": ("bolt", 10),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -58,7 +59,7 @@ BROKEN = {
 AT_ONCE = (
     *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
-    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsHeartbeatsInTheText", "ForgetsWhatItSentAgain"),
+    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsTheLastIdOfTheLine", "ForgetsWhatItSentAgain"),
     *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
 )
 BROKEN_NODE = {

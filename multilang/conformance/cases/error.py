@@ -99,3 +99,27 @@ def _(t: Talk) -> None:
         t.child.wait(0)
         if not told():
             raise
+
+
+@section.must(
+    "an error of 100 KB",
+    "A traceback may be long: its text is not cut.",
+    steps="error",
+    after=("common/error/1", "common/sizes/1"),
+)
+def _(t: Talk) -> None:
+    text = "".join(f"  line {n} of the traceback\n" for n in range(4000))
+    [out] = t.perform([["error", text]])
+    t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")
+
+
+@section.must(
+    "an error with the signs of a format",
+    "An error's text is no pattern that is filled in, and no blanks of it are lost.",
+    steps="error",
+    after=("common/error/1",),
+)
+def _(t: Talk) -> None:
+    text = "  100% of %s and %d, %(a)s %%, {} {0} {a} ${b} $c #{d}, \\n \\1 <e> &amp;\t "
+    [out] = t.perform([["error", text]])
+    t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")

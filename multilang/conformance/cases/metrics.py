@@ -47,3 +47,16 @@ section.watch(
     "a metric names one that exists",
     "An empty name or one that nobody registered halts the worker.",
 )
+
+
+@section.must(
+    "params that many languages take for nothing",
+    'params is any value: 0, "", false, an empty list and an empty map are sent as what they are.',
+    steps="metric",
+    after=("common/metrics/1", "common/json/10", "common/json/12"),
+)
+def _(t: Talk) -> None:
+    nothing: list[Any] = [0, "", False, [], {}]
+    [out] = t.perform([["metric", METRIC, params] for params in nothing])
+    came = [message.value.get("params", "none") for message in out.of("metrics")]
+    t.same(came, nothing, "params are others")

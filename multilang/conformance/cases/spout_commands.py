@@ -267,3 +267,45 @@ for _command, _after in (
         steps="throw emit",
         after=(_after,),
     )(partial(fails_at, command=_command))
+
+
+@section.must(
+    "all that is done on a next is done on the other commands",
+    "A spout emits, with and without an id, and logs on an ack, a fail, an activate and a deactivate as on a next.",
+    steps="emit log",
+    after=(ACK, FAIL, "spout/commands/11", "spout/emit/7", "spout/emit/8", "common/log/1"),
+)
+def _(t: Talk) -> None:
+    commands = ("activate", "ack", "fail", "deactivate")
+    on = {
+        each: [["emit", [each], {"id": f"of {each}"}], ["log", f"log of {each}"], ["emit", [1], {"stream": "other"}]]
+        for each in commands
+    }
+    t.handshake(storm_text([[["emit", [n], {"id": n}] for n in range(2)]]), on=on)
+    outs = {"activate": t.command("activate")}
+    t.next()
+    outs |= {"ack": t.command("ack", 0), "fail": t.command("fail", 1), "deactivate": t.command("deactivate")}
+    for each in commands:
+        came = [[message.stream, message.values, message.value.get("id")] for message in outs[each].emits]
+        t.same(came, [["default", [each], f"of {each}"], ["other", [1], None]], f"the emits of {each} are others")
+        t.check(
+            any(message.value.get("msg") == f"log of {each}" for message in outs[each].of("log")),
+            f"what user code logs on {each} did not come before its sync",
+            f"a log 'log of {each}'",
+            outs[each].of("log"),
+        )
+
+
+@section.must(
+    "acks and fails behind a deactivate and an activate reach the component",
+    "What was under way before a topology was deactivated is still: user code is told how it ended.",
+    steps="heard emit",
+    source=f"{PAGE}, Spouts",
+    after=("spout/commands/7", "spout/commands/8", "spout/commands/11"),
+)
+def _(t: Talk) -> None:
+    under_way(t, "m0", "m1", ack=HEARD, fail=HEARD)
+    t.command("deactivate")
+    t.command("activate")
+    heard(t, "ack", "m0")
+    heard(t, "fail", "m1")

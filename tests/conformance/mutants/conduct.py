@@ -195,3 +195,21 @@ class DiesOfSilence(Bolt):
     def read_message(self):
         signal.alarm(2)
         return super().read_message()
+
+
+@mutant("bolt", "common/error/8")
+class CutsErrors(Bolt):
+    def do_error(self, text):
+        super().do_error(text[:2000])
+
+
+@mutant("bolt", "common/error/9")
+class StripsErrors(Bolt):
+    def do_error(self, text):
+        super().do_error(text.strip() if "\n" not in text else text)
+
+
+@mutant("bolt", "common/metrics/4")
+class DropsFalsyParams(Bolt):
+    def do_metric(self, name, params):
+        super().do_metric(name, params or None)

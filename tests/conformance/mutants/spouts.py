@@ -215,3 +215,27 @@ class TakesTaskIdsOfAnyEmit(Spout):
     def take_ids(self, ids):
         if self.ids_due:
             super().take_ids(ids)
+
+
+@mutant("spout", "spout/commands/22")
+class LogsNothingOnAnAck(Spout):
+    def do_log(self, text, level=2):
+        if self.heard[0] != "ack":
+            super().do_log(text, level)
+
+
+@mutant("spout", "spout/commands/23")
+class ForgetsWhatIsUnderWayAtAnActivate(Spout):
+    under_way = frozenset()
+
+    def obey(self, message):
+        if message["command"] == "activate":
+            self.under_way = set()
+        if message["command"] in ("ack", "fail") and message["id"] not in self.under_way:
+            self.send({"command": "sync"})
+            return
+        super().obey(message)
+
+    def emit(self, values, options, message):
+        self.under_way.add(message.get("id"))
+        super().emit(values, options, message)

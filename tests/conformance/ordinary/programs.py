@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -397,6 +398,14 @@ class DiesOnASecondAck(CountSpout):
         if self.acked == 2:
             raise RuntimeError
         super().ack(message)
+
+
+class FindsTheLastIdOfTheLine(SplitBolt):
+    def decode(self, data):
+        message = super().decode(data)
+        if "tuple" in message:
+            message["id"] = re.findall(rb'"id\\?":\\?"([^"\\]*)', data)[-1].decode()
+        return message
 
 
 class FindsHeartbeatsInTheText(SplitBolt):
