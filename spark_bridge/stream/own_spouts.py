@@ -46,16 +46,21 @@ def log_of(folder: str | None, spout: str) -> str:
 
 
 def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], checkpoint: str) -> DataFrame:
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
     from pyspark.sql.types import BinaryType, StructField, StructType
 
     id, streams = spec.id, list(spec.streams)
-    spark: SparkSession | None = SparkSession.getActiveSession()
+    try:
+        # Or the only one: a thread that Spark does not know has none that is active.
+        spark: SparkSession | None = SparkSession.active()
+    except PySparkException:
+        spark = None
     origin = topology.origin
     folder = None if spark is None else local_folder(spark, checkpoint)
     problem = ""
     if spark is None:
-        problem = "there is no active Spark session"
+        problem = "there is no Spark session"
     elif isinstance(spec.component, AnySpout):
         problem = "it makes transactions, and the query's batches are the transactions"
     elif len(streams) != 1:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,8 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
     # As if the driver had died before the batch was committed: Spark asks for what lies between two offsets.
     for name in (str(last), f".{last}.crc"):
         (checkpoint / "commits" / name).unlink()
-    run(80)
+    with ThreadPoolExecutor(1) as other:  # a thread of its own has no active session in Spark
+        other.submit(run, 80).result()
     assert state_of(place) == words_of(80)
     (checkpoint / "spouts" / "sentences.log").unlink()
     with pytest.raises(SparkJobError, match=r"^the checkpoint is not that of the spout log .*begin a new checkpoint$"):
