@@ -137,7 +137,7 @@ class UpdateMap(ABC):
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
         keeps_last = registry is not None and self._record is None
-        if registry is not None and keeps_last:
+        if registry is not None and (keeps_last or is_first):
             names[_LAST] = registry.row
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
@@ -147,6 +147,7 @@ class UpdateMap(ABC):
             mine = self._owner_row(owner, attempt)
             last = texts.pop(_LAST, None)
             if registry is not None and noted is not None:
+                self._check_kind(last)
                 registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
@@ -224,13 +225,14 @@ class UpdateMap(ABC):
 
         Raises:
             StoreGoneError: It is gone, or an older copy.
+            MapUseError: A map of another kind updated it.
             StateError: The map or the transactions can't be read.
         """
         if self.backing.durable:
             noted = registry.noted(self.backing.describe())
             owner, last = self.backing.multi_get([_OWNER, registry.row])
-            keeps_last = self._record is None
-            registry.compare(self.backing.describe(), noted, _epoch_in(owner), last if keeps_last else None)
+            self._check_kind(last)
+            registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
 
     def end_batch(self, attempt: TransactionAttempt) -> None:
         """Note in the map that a batch which may have changed nothing here is complete. Called by the bolt's wrapper.
@@ -332,6 +334,14 @@ class UpdateMap(ABC):
             f"{self.backing.describe()}: {key!r} was not stored by a {type(self).__name__}, it is {text[:100]}; "
             "give this map a name of its own"
         )
+
+    def _check_kind(self, last: str | None) -> None:
+        """Check that no map of another kind wrote the row that only maps without a record of their own have."""
+        if last is not None and self._record is not None:
+            raise MapUseError(
+                f"{self.backing.describe()} was stored by a TransactionalMap, and this one is {type(self).__name__}, which can't read "
+                "it: use a TransactionalMap as before, or give this map a name of its own and begin the transactions anew"
+            )
 
     def _check(self, key: Any, stored: Stored, txid: int, attempt: int) -> None:
         if stored["txid"] > txid:

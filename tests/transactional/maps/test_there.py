@@ -132,6 +132,17 @@ def test_an_older_copy_of_a_map_is_refused(tmp_path, request):
         at.count(40, known(at.map("words")))
 
 
+@pytest.mark.parametrize("bound", [known, Update])
+def test_a_transactional_map_that_becomes_an_opaque_one_is_refused_by_its_kind(bound, tmp_path, request):
+    at = Place(TransactionalMap, "sqlite", tmp_path, request)
+    at.count(20, known(at.map("words")))
+    at.kind = OpaqueMap
+    with pytest.raises(
+        LocalClusterError, match=r"map 'words' in .* was stored by a TransactionalMap, and this one is OpaqueMap"
+    ):
+        at.count(30, bound(at.map("words")))
+
+
 def test_a_map_that_was_moved_goes_on_and_an_earlier_versions_transactions_note_it_from_then_on(tmp_path, request):
     at = Place(TransactionalMap, "sqlite", tmp_path, request)
     at.count(20, known(at.map("words")))
