@@ -8,10 +8,15 @@ from __future__ import annotations
 import json
 import random
 import signal
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from multilang.shipping.errors import ClusterError
+from multilang.shipping.maven import Artifact, fetch_jars
 from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
 from tests.spark.stream.drivers import driver, end, killed_at_random
@@ -20,6 +25,7 @@ from tests.state.topologies import SENTENCES, words_of
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.servers import KafkaServer
     from tests.spark.stream.conftest import Lines
 
 RANDOM_KILLS = 100 if SOAK else 1
@@ -76,6 +82,44 @@ def test_a_driver_killed_at_random_moments(spark_programs: None, lines: Lines, d
     _, said = end(process, secs=300 + 10 * files)  # there may be nearly all of them left
     assert process.returncode == 0, said[-3000:]
     assert state_of(durable) == words_of(100 * files)
+
+
+def connector_of_kafka(folder: Path) -> str:
+    """The jars of Spark's connector to Kafka, by Maven."""
+    version = metadata.version("pyspark")
+    try:
+        fetch_jars([Artifact("org.apache.spark", "spark-sql-kafka-0-10_2.13", version)], folder)
+    except ClusterError as problem:
+        pytest.skip(f"Maven has no connector of Spark {version} to Kafka, which another version of pyspark has: {problem}")
+    needed = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
+    return ",".join(str(jar) for jar in sorted(folder.iterdir()) if jar.name.startswith(needed))
+
+
+@soak_only
+@pytest.mark.parametrize("durable", ["sqlite", "redis"], indirect=True)
+@pytest.mark.timeout(1800)
+def test_a_driver_that_reads_kafka_killed_at_random_moments(
+    spark_programs: None, kafka: KafkaServer, durable, tmp_path: Path
+) -> None:
+    jars = connector_of_kafka(tmp_path / "jars")
+    chance = random.Random(11)
+    admin = AdminClient({"bootstrap.servers": kafka.address})
+    if "lines" in admin.list_topics(timeout=60).topics:
+        admin.delete_topics(["lines"])["lines"].result(60)
+    admin.create_topics([NewTopic("lines", 3, 1)])["lines"].result(60)
+    producer = Producer({"bootstrap.servers": kafka.address})
+    environment = {"KAFKA": kafka.address, "KAFKA_JARS": jars}
+    kills = sent = 0
+    while kills < 10:
+        for number in range(sent, sent + 900):
+            producer.produce("lines", SENTENCES[number % 5], partition=number % 3)
+        sent += 900
+        assert producer.flush(60) == 0
+        kills += killed_at_random(driver("killed_query", tmp_path, durable, **environment), tmp_path, chance, not kills % 2)
+    process = driver("killed_query", tmp_path, durable, **environment)
+    _, said = end(process, secs=900)
+    assert process.returncode == 0, said[-3000:]
+    assert state_of(durable) == words_of(sent)
 
 
 @soak_only
