@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 _OWNER = "$owner"  # no key's name: a text's is quoted
 _LAST = object()  # among the keys of a batch, stands for the row of the registry
+_OTHERS = object()  # the same for the row below
+OPAQUE_RECORD = "$transaction"
+"""The row that an OpaqueMap has of its last transaction, and a TransactionalMap has not."""
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
@@ -137,17 +140,16 @@ class UpdateMap(ABC):
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
         keeps_last = registry is not None and self._record is None
-        if registry is not None and (keeps_last or is_first):
-            names[_LAST] = registry.row
+        names |= {} if registry is None else self._rows_beside(registry, is_first)
         tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
             noted = registry.noted(self.backing.describe()) if registry is not None and is_first else None
             self.trace("read")
             owner, record, texts = self._read(names)
             mine = self._owner_row(owner, attempt)
-            last = texts.pop(_LAST, None)
+            last, others = texts.pop(_LAST, None), texts.pop(_OTHERS, None)
+            self._check_kind(last if is_first else None, others)
             if registry is not None and noted is not None:
-                self._check_kind(last)
                 registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
             rows = self._next_record(record, txid, number)
             results: dict[Any, Any] = {}
@@ -230,8 +232,8 @@ class UpdateMap(ABC):
         """
         if self.backing.durable:
             noted = registry.noted(self.backing.describe())
-            owner, last = self.backing.multi_get([_OWNER, registry.row])
-            self._check_kind(last)
+            owner, last, record = self.backing.multi_get([_OWNER, registry.row, OPAQUE_RECORD])
+            self._check_kind(last, record)
             registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
 
     def end_batch(self, attempt: TransactionAttempt) -> None:
@@ -335,12 +337,25 @@ class UpdateMap(ABC):
             "give this map a name of its own"
         )
 
-    def _check_kind(self, last: str | None) -> None:
-        """Check that no map of another kind wrote the row that only maps without a record of their own have."""
-        if last is not None and self._record is not None:
+    def _rows_beside(self, registry: MapRegistry, is_first: bool) -> dict[Any, str]:
+        """Return the rows that an update reads beside those of its keys, and of the map's owner and record."""
+        if self._record is not None:
+            return {_LAST: registry.row} if is_first else {}
+        return {_LAST: registry.row, _OTHERS: OPAQUE_RECORD} if is_first else {_LAST: registry.row}
+
+    def _check_kind(self, last: str | None, record: str | None) -> None:
+        """Check that no map of the other kind updated this one.
+
+        Args:
+            last: The row that only a TransactionalMap writes.
+            record: The row that only an OpaqueMap writes.
+        """
+        other = "an OpaqueMap" if self._record is None and record is not None else None
+        other = "a TransactionalMap" if self._record is not None and last is not None else other
+        if other is not None:
             raise MapUseError(
-                f"{self.backing.describe()} was stored by a TransactionalMap, and this one is {type(self).__name__}, which can't read "
-                "it: use a TransactionalMap as before, or give this map a name of its own and begin the transactions anew"
+                f"{self.backing.describe()} was stored by {other}, and this one is {type(self).__name__}, which can't read "
+                f"it: use {other} as before, or give this map a name of its own and begin the transactions anew"
             )
 
     def _check(self, key: Any, stored: Stored, txid: int, attempt: int) -> None:

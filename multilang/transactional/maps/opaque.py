@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import StateError
-from multilang.transactional.maps.base import MapUseError, UpdateMap
+from multilang.transactional.maps.base import OPAQUE_RECORD, MapUseError, UpdateMap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class OpaqueMap(UpdateMap):
         backing: The storage of the values.
     """
 
-    _record = "$transaction"
+    _record = OPAQUE_RECORD
 
     def _current(self, stored: Stored, record: _Record) -> Any:
         return stored["previous" if stored["attempt"] in record.replaced else "value"]

@@ -133,13 +133,13 @@ def test_an_older_copy_of_a_map_is_refused(tmp_path, request):
 
 
 @pytest.mark.parametrize("bound", [known, Update])
-def test_a_transactional_map_that_becomes_an_opaque_one_is_refused_by_its_kind(bound, tmp_path, request):
-    at = Place(TransactionalMap, "sqlite", tmp_path, request)
+@pytest.mark.parametrize(("before", "after"), [(TransactionalMap, OpaqueMap), (OpaqueMap, TransactionalMap)])
+def test_a_map_that_becomes_one_of_the_other_kind_is_refused_by_its_kind(before, after, bound, tmp_path, request):
+    at = Place(before, "sqlite", tmp_path, request)
     at.count(20, known(at.map("words")))
-    at.kind = OpaqueMap
-    with pytest.raises(
-        LocalClusterError, match=r"map 'words' in .* was stored by a TransactionalMap, and this one is OpaqueMap"
-    ):
+    at.kind = after
+    kinds = rf"was stored by an? {before.__name__}, and this one is {after.__name__}"
+    with pytest.raises(LocalClusterError, match=rf"map 'words' in .* {kinds}"):
         at.count(30, bound(at.map("words")))
 
 
