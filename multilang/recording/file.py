@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _DEFAULT = "default"
+_BEGIN = b'{"at":'  # of each line but the first; no text has it, since JSON escapes quotes
 
 
 class Emitted:
@@ -92,6 +93,7 @@ class Recording:
     Attributes:
         path: Its file, as an absolute path.
         topology: The name of the topology that was recorded.
+        began: The time at which the recording began, as its first line says it.
         spouts: By spout, its streams with their fields.
         first_at: The seconds from the recording's beginning to its first tuple: the time until the tasks had started.
 
@@ -118,6 +120,7 @@ class Recording:
                 "their fields; take it from another recording of that topology"
             )
         self.topology: str = head["topology"]
+        self.began = str(head.get("began"))
         self.spouts: Mapping[str, Mapping[str, list[str]]] = head["spouts"]
         self.first_at = next((each["at"] for each in self._lines() if "emit" in each), 0.0)
 
@@ -128,8 +131,8 @@ class Recording:
             spout: The spout.
 
         Raises:
-            RecordingError: A line is no line of a recording. A last one without its end, of a process that was killed
-                while it wrote, is left out.
+            RecordingError: A line is no line of a recording. What a process wrote of its last line, when it was killed or the disk
+                was full, is left out.
         """
         for said in self._lines():
             if said["spout"] == spout and "emit" in said and not said.get("again"):
@@ -148,8 +151,8 @@ class Recording:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     continue
-                said = _parsed(line)
-                if _is_line(said):
+                said = _line(line)
+                if said is not None:
                     yield said
                 elif not line.endswith(b"\n"):
                     return
@@ -181,6 +184,17 @@ def _is_line(said: Any) -> bool:
         and type(said.get("task")) is int
         and type(said.get("stream", "")) is str
     )
+
+
+def _line(line: bytes) -> dict[str, Any] | None:
+    """Return what a line says, or what the last line says of those that a broken one stuck to; None: it is none."""
+    start = 0
+    while start >= 0:
+        said = _parsed(line[start:])
+        if _is_line(said):
+            return said  # type: ignore[no-any-return]
+        start = line.find(_BEGIN, start + 1)
+    return None
 
 
 def _parsed(line: bytes) -> Any:

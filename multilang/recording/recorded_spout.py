@@ -56,12 +56,17 @@ class RecordedSpout(ReplayableSpout):
         self._rows = self._own()
         self._read = 0
         self._next = next(self._rows, None)
-        while self._read < position and self._next is not None:
+        while self._read < position:
+            if self._next is None:
+                raise RecordingError(
+                    f"{self.path} has {self._read} tuples of spout {self.spout!r} for this task, and the run that is continued was "
+                    f"behind {position}: put the whole recording back, or begin anew, without the stored state"
+                )
             self._advance()
 
     def identity(self) -> str:
-        """Return the recording and the spout."""
-        return f"{self.path} {self.spout}"
+        """Return the recording, with the time at which it began, and the spout."""
+        return f"{self.path} of {Recording(self.path).began} {self.spout}"
 
     def next_tuple(self) -> None:
         if self._next is None:

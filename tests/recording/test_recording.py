@@ -13,7 +13,8 @@ import pytest
 from multilang import LocalCluster
 from multilang.component.errors import ConfigError
 from multilang.local import Faults
-from multilang.recording import Recording, RecordingError, new_recording, replayed
+from multilang.recording import RecordedSpout, Recording, RecordingError, new_recording, replayed
+from multilang.testing import run_spout
 from multilang.topology import TopologyError
 from tests.cli.command import figures, multilang
 from tests.recording import topologies
@@ -143,6 +144,32 @@ def test_a_line_that_was_cut_off_is_left_out_and_a_broken_one_is_named(tmp_path)
     path.write_bytes(b"".join([*lines[:5], b"{oh\n", *lines[5:]]))
     with pytest.raises(RecordingError, match=r"line 6 of .* is no line of a recording"):
         list(Recording(path).emitted("numbers"))
+
+
+def test_a_line_that_another_one_stuck_to_is_left_out_and_the_other_one_is_not(tmp_path) -> None:
+    path = tmp_path / "r"
+    record(path, topologies.failing(), "inprocess")
+    lines = path.read_bytes().splitlines(keepends=True)
+    whole = [each.values for each in Recording(path).emitted("numbers")]
+    emit = next(number for number, line in enumerate(lines) if b'"emit"' in line)
+    for kept in range(1, len(lines[emit])):  # the bytes that were written of it, before its task was killed
+        path.write_bytes(b"".join([*lines[: emit + 1], lines[emit][:kept], *lines[emit + 1 :]]))
+        assert [each.values for each in Recording(path).emitted("numbers")] == whole
+
+
+def test_a_run_that_is_continued_takes_no_other_recording_for_its_own(tmp_path) -> None:
+    path = tmp_path / "r"
+    record(path, topologies.failing(), "inprocess")
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[: len(lines) // 2]))
+    run = run_spout(RecordedSpout(str(path), "numbers"))
+    with pytest.raises(
+        RecordingError, match=r"r has \d+ tuples of spout 'numbers' .* was behind 40: put the whole recording"
+    ):
+        run.spout.seek(40)
+    before = RecordedSpout(str(path), "numbers").identity()
+    path.write_text("".join([lines[0].replace('"began":"2', '"began":"3'), *lines[1:]]))
+    assert RecordedSpout(str(path), "numbers").identity() != before
 
 
 @pytest.mark.parametrize("value", [None, 5, "x", [], [5], {}, {"numbers": 5}, {"numbers": {"default": 5}}])
