@@ -10,7 +10,6 @@ import json
 import os
 import sys
 import urllib.request
-
 from typing import TYPE_CHECKING
 
 from spark_bridge.session import session

@@ -90,7 +90,9 @@ def connector_of_kafka(folder: Path) -> str:
     try:
         fetch_jars([Artifact("org.apache.spark", "spark-sql-kafka-0-10_2.13", version)], folder)
     except ClusterError as problem:
-        pytest.skip(f"Maven has no connector of Spark {version} to Kafka, which another version of pyspark has: {problem}")
+        pytest.skip(
+            f"Maven has no connector of Spark {version} to Kafka, which another version of pyspark has: {problem}"
+        )
     needed = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
     return ",".join(str(jar) for jar in sorted(folder.iterdir()) if jar.name.startswith(needed))
 
@@ -115,7 +117,9 @@ def test_a_driver_that_reads_kafka_killed_at_random_moments(
             producer.produce("lines", SENTENCES[number % 5], partition=number % 3)
         sent += 900
         assert producer.flush(60) == 0
-        kills += killed_at_random(driver("killed_query", tmp_path, durable, **environment), tmp_path, chance, not kills % 2)
+        kills += killed_at_random(
+            driver("killed_query", tmp_path, durable, **environment), tmp_path, chance, not kills % 2
+        )
     process = driver("killed_query", tmp_path, durable, **environment)
     _, said = end(process, secs=900)
     assert process.returncode == 0, said[-3000:]
