@@ -250,6 +250,7 @@ def test_no_row_of_any_file_is_lost_whatever_dies(tmp_path, seed, positions) -> 
         run = cluster.submit(builder.build("files"))
         run.wait(timeout=24 * 3600)
         assert run.faults_so_far
+    del run, cluster  # which have what the dead tasks had open
     gc.collect()
     assert {int(value[1:]) for value in sink.values} == set(range(160))
     assert len(sink.failed) == 23
@@ -277,6 +278,7 @@ def test_exact_alignment_counts_each_line_once_whatever_dies(tmp_path, seed) -> 
     faults = Faults(crash=0.02, late=0.0005, spouts=True, limit=15)
     with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
         cluster.submit(s.build("counts", conf)).wait(timeout=24 * 3600)
+    del cluster  # which has what the dead tasks had open
     gc.collect()
     counts = {key: value[0] for key, value in stored(provider_of(conf), "count", 2).items()}
     assert counts == Counter(f"w{n % 7}" for number in range(3) for n in range(50 * number))

@@ -111,5 +111,10 @@ for component in ("values", "echo"):
     sink.all_grouping(component).direct_grouping(component, stream="direct")
 topology = builder.build(
     "values",
-    conf={"topology.workers": 2, "topology.max.spout.pending": 20, "topology.message.timeout.secs": 120},
+    conf={
+        "topology.workers": 2,
+        "topology.max.spout.pending": 20,
+        "topology.message.timeout.secs": 120,
+        "topology.component.resources.onheap.memory.mb": 48.0,  # the largest values are there many times at once
+    },
 )
