@@ -133,9 +133,8 @@ class AsyncProgram(Programmed, LingeringBolt):
         operation = self._operation
         awaitable = operation.function(element)
         if not isawaitable(awaitable):
-            raise TypeError(
-                f"the function returned {awaitable!r:.80}, which can't be awaited; map_async takes an async function, map a plain one"
-            )
+            said = f"the function returned {awaitable!r:.80}, which can't be awaited; map_async takes an async function, map a plain one"
+            raise StageError(self._stage, TypeError(said))
         if operation.timeout is None:
             return await awaitable
         called = ensure_future(awaitable)
@@ -145,7 +144,8 @@ class AsyncProgram(Programmed, LingeringBolt):
                 return called.result()  # or its own error, which may be a TimeoutError, too
         finally:
             called.cancel()
-        raise TimeoutError(f"no result for {element!r:.80} within {operation.timeout:g} seconds")
+        said = f"no result for {element!r:.80} within {operation.timeout:g} seconds"
+        raise StageError(self._stage, TimeoutError(said))
 
     def _finish(self, finished: list[tuple[Tuple, Future[Any]]]) -> None:
         """Send what came of some calls, together where nothing fails."""
@@ -157,19 +157,23 @@ class AsyncProgram(Programmed, LingeringBolt):
             error = CancelledError("it was cancelled") if call.cancelled() else call.exception()
             if error is None:
                 good.append((tup, call.result()))
+            elif isinstance(error, StageError):
+                self._fail(tup, error.with_traceback(None))  # which says nothing of the user's function
             else:
-                self._fail(tup, error if isinstance(error, FailedException) else StageError(self._stage, error))
+                self._fail(tup, error if isinstance(error, FailedException) else StageError.of(self._stage, error))
         self.half_sent = False
         try:
             self._go_on(good)
         except Exception:
             if self.half_sent:
                 raise
-            for pair in good:
-                try:
-                    self._go_on([pair])
-                except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
-                    self._fail(pair[0], error)
+        else:
+            return
+        for pair in good:  # behind the exception, which would be shown with each of theirs
+            try:
+                self._go_on([pair])
+            except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
+                self._fail(pair[0], error)
 
     def _go_on(self, results: Iterable[tuple[Tuple, Any]]) -> None:
         tups = [tup for tup, _ in results]

@@ -160,8 +160,10 @@ class CombiningBolt(Programmed, LingeringBolt):
         except Exception:
             if len(tups) == 1 or self.half_sent:
                 raise
-            for tup in tups:
-                self._alone(tup)
+        else:
+            return
+        for tup in tups:  # behind the exception, which would be shown with each of theirs
+            self._alone(tup)
 
     def _alone(self, tup: Tuple) -> None:
         try:

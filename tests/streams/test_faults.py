@@ -296,6 +296,8 @@ def test_an_element_that_fails_takes_no_other_with_it(mode) -> None:
         run.wait(timeout=60)
         assert all("stage 'picky': ValueError: five" in str(e) or "gave up tuple 5 " in str(e) for e in run.errors)
         assert run.counters["source"].acked == 9
+        shown = next(each.message for each in run.errors if "stage 'picky'" in each.message)
+        assert shown.count("Traceback") == 2  # of the function's error and of the stage's, once each
     assert max(count for _, count in seen) == 9
 
 
