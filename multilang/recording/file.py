@@ -151,11 +151,14 @@ class Recording:
             for number, line in enumerate(file, 1):
                 if number == 1:
                     continue
-                said = _line(line)
-                if said is not None:
-                    yield said
-                elif not line.endswith(b"\n"):
+                if not line.endswith(b"\n"):  # nothing stuck to it, and what is inside of it is a value
+                    said = _parsed(line)
+                    if _is_line(said):
+                        yield said
                     return
+                found = _line(line)
+                if found is not None:
+                    yield found
                 else:
                     raise RecordingError(
                         f"line {number} of {self.path} is no line of a recording; take it out, or mend it"

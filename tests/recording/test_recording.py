@@ -157,6 +157,21 @@ def test_a_line_that_another_one_stuck_to_is_left_out_and_the_other_one_is_not(t
         assert [each.values for each in Recording(path).emitted("numbers")] == whole
 
 
+def test_a_value_that_looks_like_a_line_is_none_wherever_its_own_line_was_cut_off(tmp_path) -> None:
+    path = tmp_path / "r"
+    new_recording(path, topologies.failing())
+    head = path.read_bytes()
+    like = {"at": 9.0, "spout": "numbers", "task": 2, "emit": ["inside"]}
+    line = json.dumps({**like, "emit": [like, [like]]}, separators=(",", ":")).encode() + b"\n"
+    for kept in range(1, len(line)):
+        path.write_bytes(head + line[:kept])
+        assert [each.values for each in Recording(path).emitted("numbers")] == [[like, [like]]] * (
+            kept == len(line) - 1
+        )
+        path.write_bytes(head + line[:kept] + line)
+        assert [each.values for each in Recording(path).emitted("numbers")] == [[like, [like]]]
+
+
 def test_a_run_that_is_continued_takes_no_other_recording_for_its_own(tmp_path) -> None:
     path = tmp_path / "r"
     record(path, topologies.failing(), "inprocess")
