@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +62,13 @@ class Workers:
         with self._lock:
             self._over = True
             waiting = []
-            while not self._calls.empty():
-                item = self._calls.get()
-                if item is not None:
-                    waiting.append(item[0])
+            try:
+                while True:
+                    item = self._calls.get_nowait()  # a thread may take the last one meanwhile
+                    if item is not None:
+                        waiting.append(item[0])
+            except Empty:
+                pass
             _end(self._calls, self._most)
         for future in waiting:
             future.cancel()
