@@ -16,14 +16,13 @@ if TYPE_CHECKING:
 MASK = "***"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_WORDS = (
-    "password|passwd|passphrase|passcode|authorization|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey"
-)
+_WORDS = "password|passwd|passphrase|passcode|authorization|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
 # The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
 _KEY = rf"(?:{_WORDS}|(?:secret|api|access|private|signing|encryption|session|keystore)[._-]?key|key\.pem|(?:jaas|oauthbearer)\.config)"
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ADDRESS = re.compile(r"(:(?:\\*/){2}[^\s/:@\"'\\]*):[^\s/@\"']+@")  # JSON may write a slash as \/
+_HEADER = re.compile(r"(authorization\W{1,6}(?:bearer|basic|digest|negotiate|token)\s+)[^\s\"',;\\]+", re.IGNORECASE)
 _QUOTED = r"""\\+".*?\\"|[bu]?"(?:[^"\\]|\\.)*"?|[bu]?'(?:[^'\\]|\\.)*'?"""
 _BARE = r"""[^\s,;&"'{}\[\]\\]+"""
 _ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VALUE; not the words of a sentence
@@ -70,6 +69,7 @@ def masked_text(text: str) -> str:
     """Return a text with ``***`` for the passwords in its addresses, and for what follows the names of secrets."""
     if "@" in text:
         text = _ADDRESS.sub(rf"\1:{MASK}@", text)
+    text = _HEADER.sub(rf"\1{MASK}", text)
     return _ENTRY.sub(lambda found: f"{found[1]}{_same_quotes(found[2])}", text)
 
 

@@ -35,16 +35,26 @@ def make_folder(path: str | Path) -> None:
 
 
 def open_file(path: str | Path, flags: int) -> int:
-    """Open a file that its user alone may read, and return its descriptor; a link in its place is not followed.
+    """Open a file that its user alone may read, and return its descriptor.
+
+    A link in its place is not followed, and what another account put there is refused.
 
     Args:
         path: The file.
         flags: Those of ``os.open``, such as ``os.O_WRONLY | os.O_CREAT | os.O_APPEND``.
 
     Raises:
-        OSError: It can't be opened, or is a link.
+        OSError: It can't be opened, is a link, or is another account's in a folder in which everybody may make files.
     """
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, FILE)
+    # A pipe that somebody put there would be waited for.
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, FILE)
+    try:
+        _check_stranger(path, os.fstat(handle))
+        os.set_blocking(handle, True)  # from here on: what is written to a full pipe waits
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
 
 
 def make_file(path: str | Path) -> None:
@@ -101,43 +111,62 @@ def replace_file(path: str | Path, write: Callable[[int], Written], mode: int = 
 
 def is_own_folder(path: str | Path) -> bool:
     """Return whether it is a folder of this account's that nobody else may enter; a link is none. Raises OSError."""
-    found = os.lstat(path)
+    found = os.lstat(os.path.abspath(path))  # without a slash at its end, by which a link would be followed
     return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & _OTHERS
 
 
-def stranger_of(path: str | Path) -> int | None:
-    """Return the account that put a file or folder where everybody may make some, such as in /tmp.
+def is_open_to_all(path: str | Path) -> bool:
+    """Return whether everybody may make files in the folder of a file. Raises OSError."""
+    return bool(os.stat(os.path.dirname(os.path.abspath(path))).st_mode & stat.S_IWOTH)
+
+
+def check_owner(path: str | Path, must_exist: bool = False) -> None:
+    """Refuse a file or folder that another account made in a folder in which everybody may make files; a link is judged itself.
+
+    This account's, the folder's and root's may be there. They stay: in such a folder nobody else can replace them, if it is
+    sticky, as /tmp is. So check what is about to be used after it was made or found, and with ``must_exist``: what another
+    account put there can be gone at the check, and back at the use.
 
     Args:
-        path: The file or folder; a link is judged itself.
+        path: The file or folder.
+        must_exist: Whether it may not be missing.
 
-    Returns:
-        The account's id; None if it is this one, the folder's or root, if not everybody may make files there, or if there
-        is nothing.
+    Raises:
+        PermissionError: It is such a one; the text names it.
+        FileNotFoundError: It is missing, and must not be.
     """
     try:
-        folder, found = os.stat(os.path.dirname(os.path.abspath(path))), os.lstat(path)
+        found = os.lstat(os.path.abspath(path))
     except OSError:
-        return None
+        if must_exist:
+            raise
+        return
+    _check_stranger(path, found)
+
+
+def _check_stranger(path: str | Path, found: os.stat_result) -> None:
+    folder = os.stat(os.path.dirname(os.path.abspath(path)))
     if folder.st_mode & stat.S_IWOTH and found.st_uid not in (0, os.geteuid(), folder.st_uid):
-        return found.st_uid
-    return None
+        raise PermissionError(
+            f"{path} belongs to another account (id {found.st_uid}), who put it where everybody may make files"
+        )
 
 
-def check_owners(path: str | Path) -> None:
+def check_owners(path: str | Path, must_exist: bool = False) -> None:
     """Refuse a file or folder that another account made, or leads to, in a folder in which everybody may make files.
+
+    Args:
+        path: The file or folder.
+        must_exist: As for ``check_owner``.
 
     Raises:
         PermissionError: It, or a folder above it, is such a one; the text names it.
+        FileNotFoundError: It is missing, and must not be.
     """
     for start in {os.path.abspath(path), os.path.realpath(path)}:
         each = start
         while each != os.path.dirname(each):
-            stranger = stranger_of(each)
-            if stranger is not None:
-                raise PermissionError(
-                    f"{each} belongs to another account (id {stranger}), who put it where everybody may make files"
-                )
+            check_owner(each, must_exist)
             each = os.path.dirname(each)
 
 

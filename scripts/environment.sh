@@ -90,6 +90,44 @@ make_venv() {
 # What was installed: the project's declaration and place on line 1, the extras on line 2.
 fingerprint() { printf '%s %s' "$(cksum <"$root/pyproject.toml")" "$root"; }
 
+# uv installs in seconds what pip takes minutes for on a slow machine. Where it can't be had, or does not succeed, pip does it.
+install() {
+    local compiled=()
+    # Python compiles a module when it is first imported, unless that is forbidden.
+    if [ -n "${PYTHONDONTWRITEBYTECODE:-}" ]; then compiled=(--compile-bytecode); fi
+    if [ -z "${installer:-}" ]; then
+        if has_uv; then installer=uv; else installer=pip; fi
+    fi
+    if [ "$installer" = uv ] && "$venv/bin/uv" pip install --quiet --python "$python" ${compiled[@]+"${compiled[@]}"} "$@" </dev/null >>"$log" 2>&1; then
+        return
+    fi
+    "$python" -m pip install --disable-pip-version-check --no-input "$@" </dev/null >>"$log" 2>&1
+}
+
+# Installs uv itself, in CI the one in the lock, and tells it pip's settings, which it does not read. With a setting of
+# another meaning, or where uv can't be installed, pip is left to do all.
+has_uv() {
+    local name value
+    while IFS='=' read -r name value; do
+        value=${value#\'} value=${value%\'}
+        case ${name##*.} in
+            index-url) export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$value}" ;;
+            find-links) export UV_FIND_LINKS="${UV_FIND_LINKS:-$value}" ;;
+            cert) export SSL_CERT_FILE="${SSL_CERT_FILE:-$value}" ;;
+            timeout | default-timeout) export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-$value}" ;;
+            config-file | disable-pip-version-check | no-input | no-color | progress-bar | quiet | verbose | cache-dir | no-cache-dir | root-user-action | '') ;;
+            *) return 1 ;;
+        esac
+    done <<<"$("$python" -m pip config list 2>/dev/null </dev/null)"
+    [ -x "$venv/bin/uv" ] && return
+    local wanted=(uv)
+    if [ -n "${CI:-}" ]; then
+        sed -n '/^uv==/,/[^\\]$/p' "$root/scripts/lock.txt" >"$venv/uv.txt"
+        wanted=(--no-deps --require-hashes -r "$venv/uv.txt")
+    fi
+    "$python" -m pip install --disable-pip-version-check --no-input "${wanted[@]}" </dev/null >>"$log" 2>&1
+}
+
 need_environment() {
     local stamp=$venv/multilang-installed known="" wanted extra missing=""
     if [ -x "$python" ] && new_enough "$python" && [ -f "$stamp" ]; then
@@ -116,12 +154,12 @@ need_environment() {
     wanted=$(printf '%s\n' $known "$@" | sort -u | paste -sd ' ' -)
     say "Installing storm-multilang with: $wanted (some seconds to a few minutes) ..."
     rm -f "$stamp"
-    # In CI, what was looked at and nothing else: fixed versions by the hashes of their files (scripts/lock).
+    # In CI, what was looked at and nothing else: fixed versions by the hashes of their files (scripts/lock). The lock
+    # names all that they need; pip would look for newer ones wherever a package asks for another one with an extra.
+    : >"$log"
     if [ -n "${CI:-}" ]; then
-        "$python" -m pip install --disable-pip-version-check --no-input \
-            --require-hashes -r "$root/scripts/lock.txt" </dev/null >"$log" 2>&1 || failed "pip could not install scripts/lock.txt"
+        install --no-deps --require-hashes -r "$root/scripts/lock.txt" || failed "pip could not install scripts/lock.txt"
     fi
-    "$python" -m pip install --disable-pip-version-check --no-input \
-        -e "$root[${wanted// /,}]" </dev/null >"$log" 2>&1 || failed "pip could not install the project"
+    install -e "$root[${wanted// /,}]" || failed "pip could not install the project"
     printf '%s\n%s\n' "$(fingerprint)" "$wanted" >"$stamp"
 }

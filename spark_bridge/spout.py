@@ -181,7 +181,10 @@ class PartitionSpout(OverSource, Spout):
             tup_id: The row, as "PARTITION:OFFSET".
             failures: How many times it failed.
         """
-        self.report_error(f"gave up row {tup_id} (partition:offset) after {failures} failures")
+        task = f"{self.context.component!r} (task {self.context.task})"
+        self.report_error(
+            f"gave up in component {task} on tuple {tup_id} (partition:offset), after {failures} failures"
+        )
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)

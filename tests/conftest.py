@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.patience import LONGEST, PACE, patient
 from tests.soak import SOAK
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from tests.servers import KafkaServer, RedisServer
 
 # Tests share a busy machine: how long one example takes says nothing. A failure prints what repeats it.
-settings.register_profile("tests", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile(
+    "tests", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.register_profile("full", settings.get_profile("tests"), max_examples=2000)
 settings.load_profile("full" if SOAK else "tests")
 
@@ -55,7 +58,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.xdist_group(server))  # in one process: one server
                 item.add_marker(pytest.mark.timeout(600))  # the first may fetch it
     yield
+    for item in items if PACE > 1 else ():
+        _wait_patiently(config, item)
     items.sort(key=turn)
+
+
+def _wait_patiently(config: pytest.Config, item: pytest.Item) -> None:
+    """Give a test the time that it may take on this machine."""
+    mark = item.get_closest_marker("timeout")
+    given = config.getoption("timeout")  # by whoever calls pytest
+    secs = mark.args[0] if mark is not None and mark.args else config.getini("timeout") if given is None else given
+    item.add_marker(pytest.mark.timeout(max(float(secs), min(patient(float(secs)), LONGEST))), append=False)
 
 
 # Thousands of tests are made and stay until the end: looking for garbage among them costs each process seconds.

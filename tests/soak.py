@@ -19,6 +19,14 @@ SOAK = os.environ.get("MULTILANG_SOAK") == "full"
 soak_only = pytest.mark.soak_only
 
 
+EVERY_MODE = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
+"""In each mode of the embedded cluster: what a mode does itself, such as its kinds of messages, starts, ends and failures."""
+MOSTLY_IN_PROCESS = pytest.mark.parametrize(
+    "mode", ["inprocess", "simulated", pytest.param("process", marks=soak_only)]
+)
+"""The same, with processes in the soak alone: they say there what they say in another test."""
+
+
 def combined(*parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return all combinations of parameters in the soak, else so few that each value is in one of them."""
     if SOAK:

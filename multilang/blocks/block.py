@@ -70,9 +70,10 @@ class OpenBlock:
         Args:
             most: As in ``take``.
         """
-        runs = self._runs[:]
+        runs = self._runs[:]  # none, where the other thread is about to begin the first
         taken = [(route, rows, rows[:]) for route, rows in runs]
-        del self._runs[: len(runs) - 1]  # they are complete
+        complete = runs[:-1]
+        del self._runs[: len(complete)]
         for _, rows, copy in taken:
             del rows[: len(copy)]
         mark = self.mark

@@ -22,7 +22,7 @@ _HOME = click.option(
 
 
 _EVERYWHERE = "on every interface: whoever reaches this machine runs code as you"
-_LOOPBACK = "on loopback alone; any account of this machine runs code as you. Workers' ports ask for a secret"
+_LOOPBACK = "on loopback alone, where any account of this machine can run code as you; workers' ports ask for a secret"
 
 
 @click.group(help=f"Run a real Storm {STORM_VERSION} on this machine: ZooKeeper, Nimbus and supervisors on loopback.")

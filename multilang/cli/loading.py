@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import traceback
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,13 @@ def load(where: str) -> Topology:
     except SyntaxError as error:
         shown = "".join(traceback.format_exception_only(type(error), error)).rstrip()
         raise TopologyFault(f"{where} is not valid Python:\n{shown}") from error
+    except ImportError as error:
+        raise TopologyFault(_missing(where, error)) from error
     except Exception as error:
         frames = _their_frames(error)
-        trace = "".join(traceback.format_list(frames)) + "".join(traceback.format_exception_only(type(error), error))
-        raise TopologyFault(f"importing {where} failed:\n{trace.rstrip()}{_to_install(where, error)}") from error
+        said = "".join(traceback.format_exception_only(type(error), error)).rstrip()
+        trace = "".join(traceback.format_list(frames)).rstrip()
+        raise TopologyFault(f"importing {where} failed in {_place(where, frames)}: {said}\n{trace}".rstrip()) from error
     except SystemExit as error:
         raise TopologyFault(
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
@@ -52,28 +56,53 @@ def load(where: str) -> Topology:
         ) from error
 
 
-def _to_install(where: str, error: Exception) -> str:
-    """Return what brings a package that a project of streamparse needs and that is not there."""
+def _missing(where: str, error: ImportError) -> str:
+    """Return which import of the user's failed, and what to do; a traceback would only repeat it."""
+    frames = _their_frames(error)
+    place = _place(where, frames)
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return f"{place}: {error}"
+    top = error.name.partition(".")[0]
+    asked = "" if not frames or _is_own(frames[-1]) else f", which {frames[-1].filename} imports"
+    if top != error.name and top in sys.modules:
+        return f"{place}: the package {top!r} has no module {error.name!r}{asked}; look at the spelling, and whether the file is there"
+    return f"{place}: there is no module {error.name!r}{asked}; {_to_install(where, top)}"
+
+
+def _to_install(where: str, module: str) -> str:
+    """Return what brings a module that is not there: in a project of streamparse, its requirements."""
     from multilang.compat.project import project_of
     from multilang.compat.wheels import requirements_in
 
-    if not isinstance(error, ModuleNotFoundError):
-        return ""
+    advice = "install the package that brings it, or, if it is a file of yours, put its folder on PYTHONPATH"
     file = resolved(where).partition(":")[0]
     project = project_of(file)
     if project is None:
-        return ""
+        return advice
     name = os.path.basename(file).removesuffix(".py")
     path = project.requirements(name)
     try:
         if path is not None and requirements_in(path, os.path.dirname(path)):
-            return f"\nthe project's packages are installed by: pip install -r {path}"
+            return f"the project's packages are installed by: pip install -r {path}"
     except (OSError, ValueError):
-        return ""  # multilang migrate tells that it can't be read
+        return advice  # multilang migrate tells that it can't be read
     path = path or os.path.join(project.virtualenvs, f"{name}.txt")
     others = os.path.join(project.root, "requirements.txt")
     known = f"; {others} may name it" if os.path.isfile(others) else ""
-    return f"\nadd the package that brings {error.name!r} to {path}, and install it{known}"
+    return f"add the package that brings {module!r} to {path}, and install it{known}"
+
+
+def _place(where: str, frames: list[traceback.FrameSummary]) -> str:
+    """Return the last line of the user's own files that a traceback is about."""
+    own = [each for each in frames if _is_own(each)]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else where
+
+
+def _is_own(frame: traceback.FrameSummary) -> bool:
+    """Return whether a line is in a file of the user's, and in none that is installed."""
+    folders = frame.filename.split(os.sep)
+    installed = {"site-packages", "dist-packages"}.intersection(folders)
+    return not installed and not frame.filename.startswith((os.path.dirname(os.__file__) + os.sep, "<"))
 
 
 def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topology:

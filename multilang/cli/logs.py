@@ -19,6 +19,7 @@ from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.masked import harmless, masked_text
+from multilang.shipping.confs import nimbus_conf
 from multilang.shipping.errors import NimbusError, RefusedError
 from multilang.shipping.log_records import LEVELS, RecordReader
 from multilang.shipping.worker_logs import (
@@ -29,7 +30,6 @@ from multilang.shipping.worker_logs import (
     local_folder,
     local_workers,
     newest_folder,
-    nimbus_conf,
     tail_of_file,
     tail_of_logviewer,
     workers,

@@ -14,12 +14,13 @@ from multilang.compat.migrate import (
     findings,
     from_clojure,
     from_flux,
+    has_program,
     is_old_storm,
     python_files,
     settings_files,
     wheel_findings,
 )
-from multilang.compat.own_api import Plan, plan
+from multilang.compat.own_api import BUILDER, Plan, plan
 from multilang.compat.python2 import rewrite
 
 
@@ -34,8 +35,8 @@ from multilang.compat.python2 import rewrite
 @click.option(
     "--own-api",
     is_flag=True,
-    help="Show which component classes can be written over to this library's own without a change of meaning, and why the others "
-    "stay on the layer; with --fix, write them over. The old files stay as *.bak.",
+    help="Show which component classes and topologies can be written over to this library's own without a change of meaning, "
+    "and why the others stay on the compatibility layer; with --fix, write them over. The old files stay as *.bak.",
 )
 @click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
 def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
@@ -47,8 +48,9 @@ def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
     \b
     Exit status: 0  nothing stops it
                  1  something does
-                 2  the command line is wrong
+                 2  the command line is wrong, or PATH has no such program
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
+    is_there = has_program(path) or (fix and bool(findings(path)))
     if fix:
         _rewrite(path)
     own = plan(python_files(path), settings_files(path)) if own_api else None
@@ -57,6 +59,8 @@ def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
     found = findings(path, rewritten=fix)
     if own is not None:
         found = sorted([*found, *_notes(own, fix)], key=lambda each: (each.path, each.line))
+    if not found and not is_there:
+        raise NothingFound(path)
     if not offline:
         found += wheel_findings(path)
     if found:
@@ -66,14 +70,41 @@ def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
     return exits.FAILED_TUPLES if stops else exits.OK
 
 
+class NothingFound(click.ClickException):
+    """There is no program in a place that was named, so that an answer about it would mislead.
+
+    Args:
+        path: The place.
+    """
+
+    exit_code = exits.USAGE
+
+    def __init__(self, path: str) -> None:
+        number = len(python_files(path))
+        files = "no Python file" if not number else f"no Python file that imports one of them, among {number}"
+        known = "petrel, pystorm, pyleus, storm (storm.py) or streamparse"
+        if os.path.isfile(path):
+            super().__init__(
+                f"{path} is no program written for {known}, so there is nothing to move; name such a program, or its folder"
+            )
+            return
+        super().__init__(
+            f"{path} has no program written for {known}, so there is nothing to move: it has {files}, no topologies/*.clj, and no "
+            "topology of Flux's in YAML; name the folder of the project"
+        )
+
+
 def _notes(own: Plan, fix: bool) -> list[Finding]:
-    """Return what is to know about the component classes of a project."""
+    """Return what is to know about the component classes and the topologies of a project."""
     notes = []
     for path, line, name, base in own.written if not fix else ():
-        notes.append(Finding(path, line, f"{name} can become a {base} of multilang", "--fix writes it over", False))
+        what = f"{name} can become a {base} of multilang"
+        if base == BUILDER:
+            what = f"{name} can become a program of multilang's {base} that builds the same topology"
+        notes.append(Finding(path, line, what, "--fix writes it over", False))
     for each in own.kept:
-        what = f"{each.name} stays on the layer, where it runs as it is: {each.reason}"
-        notes.append(Finding(each.path, each.line, what, "nothing, or write it over by hand", False))
+        what = f"{each.name} stays on the compatibility layer and runs as before: {each.reason}"
+        notes.append(Finding(each.path, each.line, what, "", False))
     return notes
 
 

@@ -54,7 +54,7 @@ def without_layer(files: Sequence[Path]) -> Iterator[Path | None]:
 
 
 def _lines(file: Path) -> Iterator[str]:
-    check_owner(str(file))
+    check_owner(str(file), must_exist=True)
     for line in file.read_text("utf-8-sig").splitlines():
         text = re.sub(r"(^|\s)#.*", "", line).strip()
         included = _INCLUDE.match(text)
@@ -122,7 +122,7 @@ class Hooks:
         path = os.path.join(root, f"{name}.py")
         if not os.path.isfile(path):
             return None
-        check_owner(path)
+        check_owner(path, must_exist=True)
         spec = spec_from_file_location(f"{name} of {root}", path)  # another project's has another name
         assert spec is not None
         assert spec.loader is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.project.new import check_place
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -81,8 +83,10 @@ def write_project(folder: Path) -> list[Path]:
 
     Raises:
         OSError: The folder exists, or it can't be written.
+        ProjectError: It is in one that another account made where everybody may.
     """
     folder.mkdir(parents=True)
+    check_place(folder)
     made = []
     for name, text in _FILES.items():
         path = folder / name

@@ -75,6 +75,8 @@ def run_topology(
     if watched is not None:
         watched.tell_files(loaded)
     loaded = load_stand_ins(loaded, stand_ins)
+    if replay is None and pace == "recorded":
+        raise click.UsageError("--pace recorded needs --replay FILE: the times are those of a recording")
     if replay is not None:
         loaded = load_replayed(loaded, replay, pace)
     _check_mode(loaded, mode, faults)

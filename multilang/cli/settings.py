@@ -53,7 +53,7 @@ class ProjectCommand(click.Command):
         if not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
             given = self.make_parser(ctx).parse_args(list(args))[0]
             try:
-                self._take_defaults(ctx, given)
+                args = self._take_defaults(ctx, given, args)
             except ConfigError as error:
                 raise ProjectFault(str(error)) from error
         try:
@@ -69,11 +69,16 @@ class ProjectCommand(click.Command):
                 ctx,
             ) from None
 
-    def _take_defaults(self, ctx: click.Context, given: dict[str, Any]) -> None:
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the parts of the usage line; a project's file may name the topology."""
+        return [f"[{each}]" if each in ("TOPOLOGY", "NAME") else each for each in super().collect_usage_pieces(ctx)]
+
+    def _take_defaults(self, ctx: click.Context, given: dict[str, Any], args: list[str]) -> list[str]:
+        """Take defaults from the project's file; return the arguments, with its topology if that was left out before others."""
         place = given.get("topology")
         project = project_for_place(place if isinstance(place, str) else None)
         if project is None:
-            return
+            return args
         named = given.get("environment")
         settings = chosen(project, named if isinstance(named, str) else None)
         ctx.meta[PROJECT_CONF] = {key: each.value for key, each in settings.conf.items()}
@@ -97,6 +102,13 @@ class ProjectCommand(click.Command):
             elif is_argument and topology is not None:
                 found["name"] = lambda: _own_name(topology)
         ctx.default_map = found
+        required = [each for each in self.params if isinstance(each, click.Argument) and each.required]
+        left_out = (
+            len(required) > 1
+            and required[0].name == "topology"
+            and not isinstance(given.get(str(required[-1].name)), str)
+        )
+        return [topology, *args] if topology is not None and left_out else args
 
 
 def project_for_place(place: str | None) -> ProjectFile | None:

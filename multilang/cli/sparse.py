@@ -27,6 +27,7 @@ from multilang.cli.topologies import list_topologies, status
 from multilang.compat.project import OTHER_CONFIG, Project, project_at
 from multilang.compat.streamparse import version as streamparse
 from multilang.component.errors import ConfigError
+from multilang.project.errors import ProjectError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -385,7 +386,7 @@ def quickstart(name: str) -> int:
     """Make a project with a word count in it."""
     try:
         made = write_project(Path(name))
-    except OSError as error:
+    except (OSError, ProjectError) as error:
         raise click.UsageError(f"the project {name!r} can't be made: {error}") from None
     echo("\n".join([*(f"  {each}" for each in made), f"try it: cd {name} && multilang sparse run"]))
     return exits.OK

@@ -12,9 +12,10 @@ import click
 
 from multilang import private
 from multilang.cli import exits
-from multilang.cli.arguments import conf_option
+from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
+from multilang.cli.settings import ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.component.find import find_object
 from multilang.state.admin import StoredStates
@@ -31,13 +32,14 @@ CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or 
 def state() -> None:
     """Show and move the stored states of stateful bolts.
 
-    The conf of the topology says where they are. While the topology runs, only ls and get can be used.
+    The topology's conf says where they are, in a project with that of its file. While the topology runs, only ls and get can be used.
     """
 
 
-@state.command("ls")
+@state.command("ls", cls=ProjectCommand)
 @click.argument("topology")
 @CONF
+@PROJECT_ENVIRONMENT
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
     """Show which tasks have stored states, with their keys and transactions."""
@@ -64,11 +66,12 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.argument("component")
 @click.argument("key")
 @CONF
+@PROJECT_ENVIRONMENT
 def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
     """Show the value of a key, as JSON. KEY is the text as it is, a number, or a JSON list for a tuple: '["a", 1]'.
 
@@ -87,10 +90,11 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.option("-o", "--output", metavar="FILE", help="The file to write; standard output unless given.")
 @CONF
+@PROJECT_ENVIRONMENT
 def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
     """Write all committed states as lines of JSON."""
     with _opened(topology, conf) as stored:
@@ -105,11 +109,12 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
-@state.command("import")
+@state.command("import", cls=ProjectCommand)
 @click.argument("topology")
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.option("--replace", is_flag=True, help="Replace everything that is stored.")
 @CONF
+@PROJECT_ENVIRONMENT
 def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
     """Store what export wrote (-: the standard input): all of it or, after an error, nothing."""
     with _opened(topology, conf) as stored:
@@ -121,7 +126,7 @@ def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, A
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.argument("component")
 @click.argument("tasks", type=click.IntRange(min=1))
@@ -132,6 +137,7 @@ def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, A
     help="A function of a key and its value that returns the values of the grouping's fields.",
 )
 @CONF
+@PROJECT_ENVIRONMENT
 def reshard(topology: str, component: str, tasks: int, function: str | None, conf: dict[str, Any]) -> int:
     """Divide a component's keys among another number of tasks, as its fields grouping will.
 
@@ -147,9 +153,10 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @CONF
+@PROJECT_ENVIRONMENT
 def adopt(topology: str, conf: dict[str, Any]) -> int:
     """Give the topology's name to its SQLite file, if that has another, or to an older version's states in Redis."""
     with _opened(topology, conf) as stored:
@@ -158,11 +165,12 @@ def adopt(topology: str, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @click.argument("old")
 @click.argument("new")
 @CONF
+@PROJECT_ENVIRONMENT
 def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
     """Give what is stored of the component OLD to the component NEW, which OLD is called now."""
     with _opened(topology, conf) as stored:
@@ -171,10 +179,11 @@ def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
-@state.command("rm")
+@state.command("rm", cls=ProjectCommand)
 @click.argument("topology")
 @click.argument("component")
 @CONF
+@PROJECT_ENVIRONMENT
 def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     """Remove what is stored of a component: its state or, if it is a source, its position."""
     with _opened(topology, conf) as stored:
@@ -183,9 +192,10 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     return exits.OK
 
 
-@state.command()
+@state.command(cls=ProjectCommand)
 @click.argument("topology")
 @CONF
+@PROJECT_ENVIRONMENT
 def accept(topology: str, conf: dict[str, Any]) -> int:
     """Say that a topology of another alignment or other groupings is meant, so that it continues with what is stored.
 

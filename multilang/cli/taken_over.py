@@ -11,7 +11,7 @@ from multilang.compat.project import project_at
 from multilang.masked import is_secret, masked
 from multilang.project import FILE
 from multilang.project.errors import ProjectError
-from multilang.project.new import check_folder, check_name
+from multilang.project.new import check_name, make_folder
 
 if TYPE_CHECKING:
     from multilang.compat.project import Project
@@ -34,12 +34,12 @@ def take_over(source: Path, folder: Path) -> tuple[list[Path], list[str]]:
         OSError: The folder can't be written.
     """
     check_name(folder.name)
-    check_folder(folder)
     project = project_at(str(source))
     if project is None:
         raise ProjectError(f"{source} is no project of streamparse's, which has a config.json, topologies/ and src/")
     if folder.resolve().is_relative_to(source.resolve()):
         raise ProjectError(f"{folder} is in the project that it is made of; take a folder beside it")
+    make_folder(folder)
     topologies = Path(project.topologies)
     parts = {"topologies": topologies, "src": Path(project.source), "virtualenvs": Path(project.virtualenvs)}
     for name, part in parts.items():

@@ -124,7 +124,9 @@ def _executors(_context: click.Context, _parameter: click.Parameter, texts: tupl
     for text in texts:
         component, _, number = text.rpartition("=")
         if not component or not number.isascii() or not number.isdigit() or int(number) == 0:
-            raise click.BadParameter(f"{text!r} is not COMPONENT=NUMBER; write for example split=4")
+            raise click.BadParameter(
+                f"{text!r} is not COMPONENT=NUMBER; write for example split=4 (the project's environment is --environment NAME here)"
+            )
         found[component] = int(number)
     return found
 

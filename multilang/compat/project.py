@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
+from multilang import private
 from multilang.component.errors import ConfigError
-from multilang.private import stranger_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ OTHER_CONFIG = "MULTILANG_PROJECT_CONFIG"
 
 NIMBUS = "STREAMPARSE_NIMBUS"
 _LOG = {"max_bytes": int, "backup_count": int, "level": str}
-_NEEDLESS = (
+NEEDLESS = (
     "install_virtualenv",
     "use_virtualenv",
     "virtualenv_flags",
@@ -32,6 +32,7 @@ _NEEDLESS = (
     "ssh_password",
     "ssh_port",
 )
+"""Settings of an environment, or of its options, that mean nothing here: there is no SSH, and there are no virtualenvs."""
 
 
 class Project:
@@ -158,26 +159,29 @@ class Project:
     def needless(self, environment: dict[str, Any]) -> list[str]:
         """Return the settings of an environment that mean nothing here: there is no SSH, and there are no virtualenvs."""
         options = environment.get("options") or {}
-        return [key for key in _NEEDLESS if environment.get(key) or options.get(key)]
+        return [key for key in NEEDLESS if environment.get(key) or options.get(key)]
 
 
-def check_owner(path: str) -> None:
+def check_owner(path: str, must_exist: bool = False) -> None:
     """Refuse a file of a project that somebody else put into a folder in which everybody may make files, such as /tmp.
 
     A project's files are looked for above a topology, and run code: by its hooks, its conf and its requirements.
 
     Args:
         path: The file or folder.
+        must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
 
     Raises:
-        ConfigError: It belongs to another account than this one, the folder's and root's.
+        ConfigError: It belongs to another account than this one, the folder's and root's; or it is missing, and must not be.
     """
-    stranger = stranger_of(path)
-    if stranger is not None:
+    try:
+        private.check_owner(path, must_exist)
+    except FileNotFoundError:
+        raise ConfigError(f"{path} was there a moment ago, and is missing now") from None
+    except PermissionError as error:
         raise ConfigError(
-            f"{path} is not used: it belongs to another account (id {stranger}), who put it where everybody may, and it would run "
-            "code as you; move your files into a folder of your own"
-        )
+            f"{error}: it is not used, since it would run code as you; move your files into a folder of your own"
+        ) from None
 
 
 def project_at(folder: str) -> Project | None:
@@ -192,6 +196,11 @@ def project_at(folder: str) -> Project | None:
         path = os.path.abspath(os.environ[OTHER_CONFIG])
     config: Any = None
     if os.path.isfile(path):
+        refused: ConfigError | None = None
+        try:
+            check_owner(path, must_exist=True)  # before it is read: afterwards another one could be there
+        except ConfigError as error:
+            refused = error
         try:
             with open(path, encoding="utf-8-sig") as file:
                 config = json.load(file)
@@ -200,6 +209,8 @@ def project_at(folder: str) -> Project | None:
                 return None  # of something else
             raise ConfigError(f"{path} can't be read: {error}") from None
         if isinstance(config, dict) and ("topology_specs" in config or "envs" in config):
+            if refused is not None:
+                raise refused
             return _own(Project(root, config))
     if all(os.path.isdir(os.path.join(root, each)) for each in ("topologies", "src")):
         return _own(Project(root, {}))

@@ -86,7 +86,7 @@ def _from_file(path: str) -> ModuleType:
         raise ConfigError(f"there is no file {path!r}; {_near(path)}")
     path = os.path.abspath(path)
     folder, name = os.path.split(path[:-3])
-    project = _project_around(path)
+    project = project_around(path)
     home = folder if project is None else project.source
     if home in _folders:
         _prefer(home, name, first=project is None)  # which puts its modules back
@@ -134,7 +134,7 @@ def _near(path: str) -> str:
     return f"did you mean {near!r}?" if near else "write the path of a Python file, or package.module for a module"
 
 
-def _project_around(path: str) -> Any:
+def project_around(path: str) -> Any:
     """Return the project of streamparse's that a topology's file is in; None if it is in none."""
     folder = os.path.dirname(path)
     for _ in range(2):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from multilang import private
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
@@ -57,7 +58,7 @@ class Recorder:
 
     def __init__(self, spout: Spout, path: str, start: float, context: Context) -> None:
         try:
-            self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self._file = private.open_file(path, os.O_WRONLY | os.O_APPEND)
         except OSError as error:
             raise ConfigError(f"{RECORD}: {path} can't be written to: {error.strerror or error}") from None
         self._spout = spout

@@ -74,7 +74,8 @@ class ReliableSpout(Spout):
             values: Its values.
             failures: How often it failed.
         """
-        self.report_error(f"gave up tuple {tup_id!r} after {failures} failures: {values!r}")
+        task = f"{self.context.component!r} (task {self.context.task})"
+        self.report_error(f"gave up in component {task} on tuple {tup_id!r}, after {failures} failures: {values!r}")
 
     @overload
     def emit(

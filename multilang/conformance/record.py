@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, TextIO
 
+from multilang import private
 from multilang.conformance.child import CannotStart
 
 _END = b"\nend\n"
@@ -36,7 +37,13 @@ def record(command: Sequence[str], file: Path) -> int:
         raise CannotStart(f"{command[0]}: {error.strerror or error}") from None
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: child.send_signal(number))
-    with _opened(file, child.pid) as out:
+    try:
+        opened = open_recording(file, child.pid)
+    except OSError as error:
+        child.kill()
+        child.wait()
+        raise CannotStart(f"{file} can't be written: {error.strerror or error}; name another file") from None
+    with opened as out:
         log = _Log(out)
         assert child.stdin is not None
         assert child.stdout is not None
@@ -50,7 +57,16 @@ def record(command: Sequence[str], file: Path) -> int:
     return status if status >= 0 else 128 - status
 
 
-def _opened(file: Path, pid: int) -> TextIO:
+def open_recording(file: Path, pid: int) -> TextIO:
+    """Return a recording to write.
+
+    Args:
+        file: The file, which is created.
+        pid: The component's pid, which the file gets before its suffix where it exists already.
+
+    Raises:
+        OSError: It can't be written, or is another account's.
+    """
     try:
         return _made(file, os.O_EXCL)
     except FileExistsError:
@@ -58,8 +74,8 @@ def _opened(file: Path, pid: int) -> TextIO:
 
 
 def _made(file: Path, flag: int) -> TextIO:
-    # A conversation has the conf in it, so that nobody else may read it, nor put a link in its place.
-    return open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | flag, 0o600), "w", encoding="utf-8")
+    # A conversation has the conf in it, so that nobody else may read it.
+    return open(private.open_file(file, os.O_WRONLY | os.O_CREAT | flag), "w", encoding="utf-8")
 
 
 class _Log:

@@ -20,13 +20,14 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.formats import Format, JsonLines, Lines
+from multilang.connectors.records import made_of
 from multilang.connectors.urls import file_system, is_url, located, matching, opened, packages_of_url
 from multilang.protocol.errors import UnserializableValue
 from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from multilang.component.context import Context
@@ -217,41 +218,40 @@ class FileSink(LingeringBolt):
         self._files = 0
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        if self.format.columns is not None:
+            tups, _ = made_of(self, tups, self._check_fields, self.folder)
         by_fields: dict[tuple[str, ...], list[Tuple]] = {}
         for tup in tups:
             by_fields.setdefault(tuple(tup.fields), []).append(tup)
-        wanted = self.format.columns
         for fields, alike in by_fields.items():
-            if wanted is not None and list(fields) != list(wanted):
-                raise ConnectorError(
-                    f"the sink {self.context.component!r} is declared with the fields {', '.join(wanted)}, and gets tuples of "
-                    f"{', '.join(fields)}"
-                )
-            data = self._written(alike, fields)
-            self._place.write(f"{self._name}-{self._files:06}{self.format.suffix}", data)
-            self._files += 1
+            for data in self._files_of(alike, fields):
+                self._place.write(f"{self._name}-{self._files:06}{self.format.suffix}", data)
+                self._files += 1
 
-    def _written(self, tups: list[Tuple], fields: Sequence[str]) -> bytes:
-        """Return a file of the tuples; fail those that no file can have."""
-        try:
-            return self.format.written([tup.values for tup in tups], fields)
-        except (ConnectorError, ValueError):
-            refused = {number: problem for number, tup in enumerate(tups) if (problem := self._refusal(tup, fields))}
-            if len(refused) in (0, len(tups)):  # each one, or none of them alone
-                raise
-        self.report_error(
-            f"{len(refused)} of {len(tups)} tuples can't be written: {next(iter(refused.values()))}; they fail"
-        )
-        for number in refused:
-            self.fail(tups[number])
-        return self.format.written([tup.values for number, tup in enumerate(tups) if number not in refused], fields)
+    def _check_fields(self, tup: Tuple) -> None:
+        wanted = self.format.columns
+        if wanted is not None and list(tup.fields) != list(wanted):
+            raise ConnectorError(
+                f"the sink {self.context.component!r} is declared with the fields {', '.join(wanted)}, and gets tuples of "
+                f"{', '.join(tup.fields)}"
+            )
 
-    def _refusal(self, tup: Tuple, fields: Sequence[str]) -> str | None:
+    def _files_of(self, tups: list[Tuple], fields: Sequence[str]) -> Iterator[bytes]:
+        """Return files that have the tuples together; fail those that no file can have."""
         try:
-            self.format.written([tup.values], fields)
+            yield self.format.written([tup.values for tup in tups], fields)
+            return
         except (ConnectorError, ValueError) as problem:
-            return str(problem) or type(problem).__name__
-        return None
+            together = problem
+        alone, _ = made_of(self, tups, lambda tup: self.format.written([tup.values], fields), self.folder)
+        if len(alone) < len(tups):
+            parts = [alone] if alone else []
+        else:  # values of different types, for example, which no column has together
+            self.report_error(f"{together}; {len(tups)} tuples are written to {self.folder} in two files")
+            half = len(tups) // 2
+            parts = [tups[:half], tups[half:]]
+        for part in parts:
+            yield from self._files_of(part, fields)
 
 
 class _Folder:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
-from multilang.connectors.records import as_text
+from multilang.connectors.records import as_text, made_of
 from multilang.protocol.codec import dumps
 from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, with_options
 
@@ -63,7 +63,7 @@ class KafkaSink(LingeringBolt):
         """Check once that the topic is there."""
         super().check_start(conf)
         topic = Topic(self.servers, self.topic, self._options(conf), ConfigError)
-        topic.partitions(topic.producer({}), _PATIENCE_SECS)
+        topic.partitions(topic.producer({}), _PATIENCE_SECS, before_start=True)
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
@@ -71,7 +71,7 @@ class KafkaSink(LingeringBolt):
         self._producer: Any = None
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
-        messages = [(self._of(tup, self.key), self._value(tup)) for tup in tups]
+        tups, messages = made_of(self, tups, self._message, self._topic.where)
         problems: dict[int, str] = {}
         fatal = False
 
@@ -120,8 +120,9 @@ class KafkaSink(LingeringBolt):
         _check_options(found, OPTIONS)
         return found
 
-    def _value(self, tup: Tuple) -> bytes | None:
-        return dumps(tup.asdict()).encode() if self.value is None else self._of(tup, self.value)
+    def _message(self, tup: Tuple) -> tuple[bytes | None, bytes | None]:
+        value = dumps(tup.asdict()).encode() if self.value is None else self._of(tup, self.value)
+        return self._of(tup, self.key), value
 
     def _of(self, tup: Tuple, field: str | None) -> bytes | None:
         value = None if field is None else tup[field]

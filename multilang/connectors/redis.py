@@ -8,7 +8,7 @@ from __future__ import annotations
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
-from multilang.connectors.records import as_text, record
+from multilang.connectors.records import as_text, made_of, record
 from multilang.state.errors import StateError
 from multilang.state.redis_access import settings, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
@@ -83,16 +83,9 @@ class RedisStreamSink(LingeringBolt):
         self._client = connect(with_access(conf, self.settings), _WHAT, _PATIENCE_SECS)
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
-        entries = []
-        for tup in tups:
-            entry = self._entry(tup)
-            if entry:
-                entries.append(entry)
-            else:
-                self.report_error(
-                    f"an entry of {self._where} has at least one value, and all of {tup.values!r:.80} are None; the tuple fails"
-                )
-                self.fail(tup)
+        _, entries = made_of(self, tups, self._entry, self._where)
+        if not entries:
+            return
         try:
             with translated_errors(self._where), self._client.pipeline(transaction=True) as pipeline:
                 for entry in entries:
@@ -107,4 +100,7 @@ class RedisStreamSink(LingeringBolt):
 
     def _entry(self, tup: Tuple) -> dict[str, str]:
         row = record(tup, self.fields)
-        return {field: as_text(value) for field, value in row.items() if value is not None}
+        found = {field: as_text(value) for field, value in row.items() if value is not None}
+        if not found:
+            raise ConnectorError(f"an entry has at least one value, and all of {tup.values!r:.80} are None")
+        return found

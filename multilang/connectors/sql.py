@@ -3,26 +3,33 @@
 SqlSpout, guarantee: **at least once** for each row whose key is larger than all keys that were there when it became
 visible. A task that is started again goes on from its position, where the conf has ``multilang.positions`` or alignment is
 exact (then exactly once); otherwise it begins at the beginning. A key that is smaller than one that was read before (two
-transactions that commit in another order than they began) is not seen: read a view that holds back the newest rows then. On
-Storm and the embedded cluster; it has no end, so not in a Spark job.
+transactions that commit in another order than they began) is not seen: read a view that holds back the newest rows then. A
+table that is emptied, numbered anew or replaced has such keys: this is told as far as it can be seen. On Storm and the embedded
+cluster; it has no end, so not in a Spark job.
 
 SqlSink, guarantee: **at least once** by plain inserts; with ``key`` a replayed tuple writes the same row again, so that the
 table is right when all are acked. Tuples are acked after the commit. On every engine.
+
+A database of SQLite is opened anew for each transaction, so that a file that was deleted or replaced is not written or read on.
 """
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from datetime import timezone
 from itertools import groupby, pairwise
 from time import monotonic
+from zlib import crc32
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
-from multilang.connectors.records import record
+from multilang.connectors.records import made_of, record
 from multilang.connectors.values import as_type
 from multilang.extras import imported
 from multilang.masked import is_reference, masked_text
+from multilang.protocol.codec import dumps
 from multilang.secret import Secret
 from multilang.state.position_spout import PositionSpout
 
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
 REQUIRES = {"sqlalchemy": "sqlalchemy>=2"}
 _QUIET_SECS = 10.0  # before the same error is reported again
 _ROWS = 64  # that one next_tuple emits at most
+_UNKNOWN = object()
+_UNIQUE = "UniqueConstraint"
 _REFUSAL_SECS = 1.0  # in which a row is refused; a database that is locked or away takes longer
 
 
@@ -56,9 +65,15 @@ class _Database:
         errors = imported("sqlalchemy.exc", "sql", self.where, on_workers=True)
         self.errors = errors
         try:
-            self.engine = self.sa.create_engine(text)
+            self._file = _sqlite_file(self.sa.make_url(text))
+            # A connection that stays open goes on with a file that has no name any more.
+            kept = {} if self._file is None else {"poolclass": self.sa.pool.NullPool}
+            self._check_there()
+            self.engine = self.sa.create_engine(text, **kept)
         except (errors.NoSuchModuleError, ImportError) as problem:
             raise ConfigError(f"{self.where} needs the database's driver: {problem}; install it with pip") from problem
+        except ConnectorError as problem:
+            raise ConfigError(f"there is no {self.where}: {problem}; make it, or name another") from None
         except errors.ArgumentError:
             raise ConfigError(
                 f"{masked_text(text)!r} is no URL of a database; write one such as sqlite:////path/to/file or "
@@ -92,9 +107,38 @@ class _Database:
             found = found.astimezone(timezone.utc).replace(tzinfo=None)
         return found
 
+    @contextmanager
+    def connected(self) -> Iterator[Any]:
+        """Give a connection, whose transaction is committed at the end of the block.
+
+        Raises:
+            ConnectorError: The file of the database is not there, or is another one at the end than at the beginning.
+        """
+        before = self._check_there()
+        with self.engine.begin() as connection:
+            yield connection
+        if self._check_there() != before:
+            raise ConnectorError(f"its file {self._file} was replaced by another one meanwhile")
+
+    def file(self) -> tuple[int, int] | None:
+        """Return what tells the file of the database from every other; None: it is not in one file, or is not there now."""
+        try:
+            return self._check_there()
+        except ConnectorError:
+            return None
+
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+    def _check_there(self) -> tuple[int, int] | None:
+        if self._file is None:
+            return None
+        try:
+            found = os.stat(self._file)
+        except OSError as problem:
+            raise ConnectorError(f"its file {self._file} is not there: {problem.strerror}") from None
+        return found.st_dev, found.st_ino
 
 
 class SqlSpout(PositionSpout):
@@ -155,6 +199,11 @@ class SqlSpout(PositionSpout):
                 f"{self.key!r} is {column.type!s}: give it one task, or another key"
             )
         self._last: int | str | None = None
+        self._row: Any = None  # the values of the last row; a checksum of them, if another task read it
+        self._recognizes = False  # whether to see if the last row is the one that was read
+        self._file = self._database.file()
+        self._below: Any = _UNKNOWN  # the largest key below the last one, while that one is gone
+        self._gone_told = False
         self._rows: Iterator[Any] = iter(())
         self._poll_at = self._quiet_until = 0.0
         self._idle = False
@@ -166,17 +215,19 @@ class SqlSpout(PositionSpout):
                 if self.clock() >= self._poll_at:
                     self._poll()
                 return
-            self._last = row[0]
-            self.emit(list(row[1:]))
+            self._last, *self._row = row
+            self.emit(list(self._row))
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
 
     def position(self) -> Any:
-        return {"last": self._last}
+        return {"last": self._last, "row": _sum(self._row)}
 
     def seek(self, position: Any) -> None:
-        self._last = position["last"]
+        self._last, self._row = position["last"], position.get("row")
+        self._recognizes = self._row is not None
+        self._below, self._gone_told = _UNKNOWN, False
         self._rows = iter(())
 
     def close(self) -> None:
@@ -198,16 +249,21 @@ class SqlSpout(PositionSpout):
         if self._last is not None:
             # With the last one again: there may be another row of its key by now.
             query = query.where(key >= self._last)
-        if self._share > 1:
-            # An SQL remainder has the sign of its number.
-            query = query.where((key % self._share + self._share) % self._share == self._index)
+        query = self._of_this_task(query)
+        if (file := database.file()) != self._file:
+            self._file, self._recognizes = file, self._last is not None
+        below = None
         try:
-            with database.engine.connect() as connection:
+            with database.connected() as connection:
                 # The last one and another of its key; and one more than is taken, which may have the same key as the last of these.
                 found = connection.execute(query.order_by(key).limit(self.take + 3)).fetchall()
                 if key.nullable and not key.primary_key and not any(row[1] for row in found):
                     found += connection.execute(sa.select(key, sa.literal(1)).where(key.is_(None)).limit(1)).fetchall()
-        except database.errors.SQLAlchemyError as problem:
+                if self._last is not None and not found:
+                    below = connection.execute(
+                        self._of_this_task(sa.select(sa.func.max(key)).where(key < self._last))
+                    ).scalar()
+        except (ConnectorError, database.errors.SQLAlchemyError) as problem:
             self._poll_at = self.clock() + self.poll_secs
             self._idle = False  # there may be more by now
             if self.clock() >= self._quiet_until:
@@ -220,6 +276,8 @@ class SqlSpout(PositionSpout):
                 f"the key {self.key!r} of {database.where} is {wrong!r} ({type(wrong).__name__}) in a row; name a column of whole "
                 "numbers or text that is never NULL"
             )
+        self._recognize(next((row for row in found if not row[1]), None))
+        self._look_below(below if not found else _UNKNOWN)
         read = [row[0] for row in found if not row[1]]
         found = [row for row in found if row[1]]
         # A task that goes on behind a key that is there twice would leave the second row out.
@@ -234,6 +292,57 @@ class SqlSpout(PositionSpout):
         if not found:
             self._poll_at = self.clock() + self.poll_secs
         self._rows = iter([[row[0], *map(plain, row[2:])] for row in found])
+
+    def _of_this_task(self, query: Any) -> Any:
+        if self._share == 1:
+            return query
+        # An SQL remainder has the sign of its number.
+        key = self._database.table.c[self.key]
+        return query.where((key % self._share + self._share) % self._share == self._index)
+
+    def _recognize(self, row: Any) -> None:
+        """See whether the last row is still the one that was read, once after a start or another file."""
+        from multilang.connectors.values import plain
+
+        if not self._recognizes or row is None:
+            return
+        self._recognizes = False
+        if _sum([plain(value) for value in row[2:]]) != _sum(self._row):
+            self.log(
+                f"the row of {self._database.where} whose {self.key!r} is {self._last!r} has other values than when it was read. If it was "
+                f"updated, all is well. {self._if_another()}",
+                "warn",
+            )
+
+    def _look_below(self, below: Any) -> None:
+        """Tell of rows that are left out, as far as they can be seen: those that come below the last row, when that one is gone.
+
+        Args:
+            below: The largest key below the last one; None: there is none; _UNKNOWN: the last row is there, or rows behind it.
+        """
+        before, self._below = self._below, below
+        if below is _UNKNOWN or below is None:
+            return
+        if before is not _UNKNOWN and (before is None or (type(before) is type(below) and before < below)):
+            if self.clock() >= self._quiet_until:
+                self._quiet_until = self.clock() + _QUIET_SECS
+                self.report_error(
+                    f"{self._database.where} gets rows whose {self.key!r} is below {self._last!r}, up to which it was read, such as "
+                    f"{below!r}: they are left out. {self._if_another()}"
+                )
+        elif not self._gone_told:
+            self._gone_told = True
+            self.log(
+                f"the row of {self._database.where} whose {self.key!r} is {self._last!r}, which was read last, is gone, and the largest one "
+                f"left is {below!r}. If rows are deleted when they are done, all is well. {self._if_another()}",
+                "warn",
+            )
+
+    def _if_another(self) -> str:
+        return (
+            f"If the table was numbered anew, or is another one, its rows up to {self._last!r} are not read: give the spout another name, "
+            f"or begin at the beginning (multilang state rm TOPOLOGY {self.context.component})"
+        )
 
 
 class SqlSink(LingeringBolt):
@@ -287,12 +396,12 @@ class SqlSink(LingeringBolt):
         self._database = self._open()
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
-        rows = [self._row(tup) for tup in tups]
-        if self.key is not None:
-            tups, rows = self._with_keys(tups, rows)
+        tups, rows = made_of(self, tups, self._row, self._database.where)
+        if not rows:
+            return
         try:
             self._write(rows)
-        except self._database.errors.SQLAlchemyError as problem:
+        except Exception as problem:  # noqa: BLE001 - drivers let some pass of what a value raises
             if len(tups) == 1 or self._is_away(problem):
                 raise self._unwritten(problem) from None
             self._write_alone(tups, rows)
@@ -309,21 +418,11 @@ class SqlSink(LingeringBolt):
                 f"{database.where} is of {database.engine.dialect.name}, for which no upsert is known; leave key= out, and let the "
                 "table take a row twice"
             )
+        reason = None if self.key is None else unfit_key(database.table, self.key, database.engine.dialect.name)
+        if reason is not None:
+            database.close()
+            raise ConfigError(f"{database.where} {reason}")
         return database
-
-    def _with_keys(self, tups: list[Tuple], rows: list[dict[str, Any]]) -> tuple[list[Tuple], list[dict[str, Any]]]:
-        """Return the tuples and rows that have a key; fail the others: no row is like one with NULL, so a replay would add one."""
-        lacking = [number for number, row in enumerate(rows) if any(row[each] is None for each in self.key or ())]
-        for number in lacking:
-            self.report_error(
-                f"{self._database.where} is written by its key, and {rows[number]!r:.200} has NULL there: it would be inserted again at "
-                "each replay"
-            )
-            self.fail(tups[number])
-        if not lacking:
-            return tups, rows
-        left = [number for number in range(len(rows)) if number not in set(lacking)]
-        return [tups[number] for number in left], [rows[number] for number in left]
 
     def _write_alone(self, tups: list[Tuple], rows: list[dict[str, Any]]) -> None:
         """Write each row in a transaction of its own; fail those that are refused."""
@@ -331,7 +430,7 @@ class SqlSink(LingeringBolt):
             begun = monotonic()
             try:
                 self._write([row])
-            except self._database.errors.SQLAlchemyError as problem:
+            except Exception as problem:  # noqa: BLE001 - see process_batch
                 if self._is_away(problem) or monotonic() - begun > _REFUSAL_SECS:
                     raise self._unwritten(problem) from None
                 self.report_error(f"{self._database.where} refuses {row!r:.200}: {_short(problem)}")
@@ -343,7 +442,7 @@ class SqlSink(LingeringBolt):
         """Return whether it is not the rows that are wrong: there is no connection."""
         errors = self._database.errors
         if not isinstance(problem, errors.StatementError):
-            return True
+            return isinstance(problem, errors.SQLAlchemyError | ConnectorError)
         return isinstance(problem, errors.DBAPIError) and (problem.connection_invalidated or problem.statement is None)
 
     def _unwritten(self, problem: Exception) -> ConnectorError:
@@ -355,19 +454,22 @@ class SqlSink(LingeringBolt):
         for field in row:
             if field not in columns:
                 raise ConnectorError(
-                    f"{self._database.where} has no column {field!r}; it has {', '.join(map(repr, columns.keys()))}: name the fields= to write"
+                    f"it has no column {field!r}; it has {', '.join(map(repr, columns.keys()))}: name the fields= to write"
                 )
         lacking = [each for each in self.key or () if each not in row]
         if lacking:
             raise ConnectorError(
-                f"{self._database.where} is written by its key, and a tuple of {tup.component!r} has no {lacking[0]!r}; it has "
-                f"{', '.join(map(repr, row))}"
+                f"it is written by its key, and a tuple of {tup.component!r} has no {lacking[0]!r}; it has {', '.join(map(repr, row))}"
+            )
+        if any(row[each] is None for each in self.key or ()):  # no row is like one with NULL
+            raise ConnectorError(
+                f"it is written by its key, and {row!r:.200} has NULL there: each replay would insert it again"
             )
         return {column: self._database.value(column, value) for column, value in row.items()}
 
     def _write(self, rows: list[dict[str, Any]]) -> None:
         """Write rows in one transaction, in their order. All rows of a statement have the columns of its first."""
-        with self._database.engine.begin() as connection:
+        with self._database.connected() as connection:
             for columns, alike in groupby(rows, list):
                 statement, some = self._statement(columns, list(alike))
                 connection.execute(statement, some)
@@ -378,6 +480,30 @@ class SqlSink(LingeringBolt):
             return database.table.insert(), rows
         last = {tuple(row[each] for each in self.key): row for row in rows}  # the last one counts
         return _UPSERTS[database.engine.dialect.name](database.table, self.key, columns), list(last.values())
+
+
+def unfit_key(table: Any, key: Sequence[str], dialect: str) -> str | None:
+    """Return the reason why rows of this key can't replace those that are there; None: they can."""
+    found = [[column.name for column in table.primary_key.columns]]
+    found += [[column.name for column in each.columns] for each in table.constraints if type(each).__name__ == _UNIQUE]
+    found += [
+        [column.name for column in each.columns]
+        for each in table.indexes
+        if each.unique
+        and not any(name.endswith("_where") and value is not None for name, value in each.dialect_kwargs.items())
+    ]
+    unique = {tuple(sorted(columns)) for columns in found if columns}
+    mine = tuple(sorted(key))
+    if mine not in unique:
+        has = ", or ".join(map("+".join, sorted(unique))) or "none"
+        return f"has no primary key or unique constraint of {'+'.join(mine)}, so that a replayed tuple would be another row; it has {has}"
+    others = sorted(unique - {mine})
+    if others and dialect in ("mysql", "mariadb"):  # ON DUPLICATE KEY takes any of them
+        return (
+            f"has a unique constraint of {'+'.join(others[0])} besides the key {'+'.join(mine)}, and {dialect} would update the row of "
+            "another key that has the same value there: drop that constraint, or leave key= out"
+        )
+    return None
 
 
 def _on_conflict(dialect: str) -> Any:
@@ -414,6 +540,20 @@ def _kind(column: Any) -> type | None:
     except NotImplementedError:
         return None
     return None if kind is str else kind
+
+
+def _sqlite_file(url: Any) -> str | None:
+    """Return the file of a database of SQLite; None if it is another database, or in memory."""
+    name = url.database
+    if url.get_backend_name() != "sqlite" or not name or name == ":memory:" or name.startswith("file:"):
+        return None
+    path: str = os.path.abspath(name)
+    return path
+
+
+def _sum(row: Any) -> Any:
+    """Return the checksum of a row's values; what is a checksum already, as it is."""
+    return crc32(dumps(row).encode("utf-8", "surrogatepass")) if isinstance(row, list) else row
 
 
 def _checked_url(url: Any) -> Secret:

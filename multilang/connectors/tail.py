@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _LOOK_SECS = 0.2  # between two looks at the file, when all of it is read
 _KNOWN_BY = 1024  # bytes before the position, by which a file is known again
 _LINES = 64  # that one next_tuple emits at most
+_PACKED = r"\.(gz|bz2|xz|zst|lz4|zip|Z)"
+_DATE_DIGITS = 8  # of a date in a file's name at least; fewer are a number
 
 
 class TailSpout(PositionSpout):
@@ -34,8 +36,10 @@ class TailSpout(PositionSpout):
     A line is emitted when its end is there. A file that was renamed or removed is read until there is something in the new
     one under its name, which is read from its beginning; if it was rotated more than once since, those between come first.
     They are known by a number or date in their names (``app.log.1``, ``app.log-20260131``, ``app-2026-01-31.log``), and their
-    order by when they were written last. A file whose last bytes are not those that were read was truncated, and is read from
-    its beginning.
+    order by when they were written last, then by that number or date. What was packed meanwhile (``app.log.2.gz``) is reported as lost.
+
+    A file whose last bytes are not those that were read was truncated, and is read from its beginning. If it was copied before
+    (logrotate's ``copytruncate``), the rest of the copy comes first.
 
     Args:
         path: The file; it need not be there yet.
@@ -117,9 +121,15 @@ class TailSpout(PositionSpout):
         self._begun = True
         if position["inode"] is None:
             return
+        truncated = False
         for path in self._candidates():
-            if self._opened(path, position):
-                return
+            found = _found(path)
+            if found is not None and found.st_ino == position["inode"]:
+                if self._opened(path, position):
+                    return
+                truncated = True
+        if truncated and self._copy_opened(position):
+            return
         self.report_error(
             f"{self.path} was rotated while nobody read it, and the old file is not in its folder any more: what came behind byte "
             f"{position['byte']} of it is lost; the new file is read from its beginning"
@@ -139,9 +149,12 @@ class TailSpout(PositionSpout):
         self._look_at = self.clock() + _LOOK_SECS
         from_end = self.from_end and not self._begun
         self._begun = True
-        if not self._open(self.path):
+        try:
+            file = open(self.path, "rb")  # noqa: SIM115 - it is closed in close
+        except FileNotFoundError:
             self._idle = True
             return False
+        self._read_from_beginning(file)
         if from_end:
             assert self._file is not None
             self._at = self._file.seek(0, 2)
@@ -149,14 +162,8 @@ class TailSpout(PositionSpout):
             self._last = self._file.read(min(self._at, _KNOWN_BY))
         return True
 
-    def _open(self, path: str) -> bool:
-        """Open a file at its beginning; return whether it is there."""
-        try:
-            self._file = open(path, "rb")  # noqa: SIM115 - it is closed in close
-        except FileNotFoundError:
-            return False
-        self._at, self._partial, self._last = 0, b"", b""
-        return True
+    def _read_from_beginning(self, file: BinaryIO) -> None:
+        self._file, self._at, self._partial, self._last = file, 0, b"", b""
 
     def _is_another(self) -> bool:
         """Return whether the bytes before the place are others than those that were read."""
@@ -168,7 +175,17 @@ class TailSpout(PositionSpout):
     def _begin_again(self) -> None:
         assert self._file is not None
         size = os.fstat(self._file.fileno()).st_size
-        self.log(f"{self.path} was truncated to {size} bytes, and is read from its beginning", "warn")
+        truncated, position = self._file, self.position()
+        if self._copy_opened(position):
+            truncated.close()
+            self.log(f"{self.path} was truncated to {size} bytes; the rest of its copy is read first")
+            return
+        self.log(
+            f"{self.path} was truncated to {size} bytes, and is read from its beginning; what came behind byte {self._at} before "
+            "that, if it was not read yet, is lost",
+            "warn",
+        )
+        self._file.seek(0, os.SEEK_END)  # drops the buffer, within which a seek to the beginning would stay
         self._file.seek(0)
         self._at, self._partial, self._last = 0, b"", b""
 
@@ -206,31 +223,68 @@ class TailSpout(PositionSpout):
             rest = self._line()
         self._idle = False
         self.close()
-        self._open(following)
+        self._read_from_beginning(following)
         self._look_at = 0.0
 
-    def _following(self, mine: os.stat_result) -> str | None:
-        """Return what is to be read behind this file: one that was rotated later, or else the new one under the name.
+    def _following(self, mine: os.stat_result) -> BinaryIO | None:
+        """Open what is to be read behind this file: one that was rotated later, or else the new one under the name.
 
         None: it is not rotated, or nothing was written to another one yet. A program that is told of a rotation behind it
-        writes to the old file until then.
+        writes to the old file until then. Also None, until the next look, if files were renamed meanwhile: what has the
+        name by now may come later than what had it.
         """
         named = _found(self.path)
         if named is not None and os.path.samestat(named, mine):
             return None
+        after = mine.st_mtime_ns, float("inf")
+        later = []
+        for path in self._rotated():
+            found = _found(path)
+            if found is None:
+                continue
+            if os.path.samestat(found, mine):
+                after = mine.st_mtime_ns, _turn(path)
+            else:
+                later.append(((found.st_mtime_ns, _turn(path)), path, found))
+        later = [each for each in later if each[0] > after]
+        until: tuple[float, float] = (float("inf"), 0)
+        if later:
+            until, path, found = min(later, key=lambda each: each[0])
+        elif named is not None and named.st_size:
+            path, found = self.path, named
+        else:
+            return None
+        try:
+            file = open(path, "rb")  # noqa: SIM115 - it is closed in close
+        except FileNotFoundError:
+            return None
+        if not os.path.samestat(os.fstat(file.fileno()), found):
+            file.close()
+            return None
+        self._tell_packed(after, until)
+        return file
+
+    def _tell_packed(self, after: tuple[float, float], until: tuple[float, float]) -> None:
+        """Report files that were rotated between two that are read, and packed before they could be."""
+        packed = []
+        for path in self._rotated(_PACKED):
+            found = _found(path)
+            if found is not None and after < (found.st_mtime_ns, _turn(path)) < until:
+                packed.append(os.path.basename(path))
+        if packed:
+            self.report_error(
+                f"{', '.join(packed)} beside {self.path} {'was' if len(packed) == 1 else 'were'} rotated and packed before any of it was "
+                "read: these lines are left out. Pack later (logrotate's delaycompress, and a longer rotate), and read what is packed "
+                "with a FileSpout"
+            )
+
+    def _rotated(self, suffix: str = "") -> list[str]:
+        """Return the files that rotation has made of it, by their names. ``suffix``: a pattern of what follows these."""
         name, end = os.path.splitext(os.path.basename(self.path))
         rotated = re.compile(
-            rf"{re.escape(name + end)}[-._][-\d_.:T]*\d|{re.escape(name)}[-._]\d{{4}}-?\d\d-?\d\d[-\d_.:T]*{re.escape(end)}"
+            rf"({re.escape(name + end)}[-._][-\d_.:T]*\d|{re.escape(name)}[-._]\d{{4}}-?\d\d-?\d\d[-\d_.:T]*{re.escape(end)}){suffix}"
         )
-        candidates = [path for path in self._candidates() if rotated.fullmatch(os.path.basename(path))]
-        later = [
-            (found.st_mtime_ns, path)
-            for path in candidates
-            if (found := _found(path)) is not None and found.st_mtime_ns > mine.st_mtime_ns
-        ]
-        if later:
-            return min(later)[1]
-        return self.path if named is not None and named.st_size else None
+        return [path for path in self._candidates() if rotated.fullmatch(os.path.basename(path))]
 
     def _candidates(self) -> list[str]:
         """Return the file, and those in its folder whose names begin with its own: what rotation makes of it."""
@@ -238,19 +292,27 @@ class TailSpout(PositionSpout):
         stem = os.path.splitext(name)[0]
         try:
             others = [os.path.join(folder, each) for each in sorted(os.listdir(folder)) if each.startswith(stem)]
-        except OSError:
+        except FileNotFoundError:
             others = []
         return [self.path, *(each for each in others if each != self.path)]
 
+    def _copy_opened(self, position: Any) -> bool:
+        """Open the newest copy that was made of the file before it was truncated, at a position; return whether there is one."""
+        if not position["length"]:
+            return False  # nothing by which it would be known
+        copies = [
+            (found.st_mtime_ns, _turn(path), path) for path in self._rotated() if (found := _found(path)) is not None
+        ]
+        return any(self._opened(path, position) for *_, path in sorted(copies, reverse=True))
+
     def _opened(self, path: str, position: Any) -> bool:
-        """Open a file if it is the one of a position, and go there."""
+        """Open a file if it has what was read up to a position, and go there."""
         try:
             file = open(path, "rb")  # noqa: SIM115 - it is closed in close
-        except OSError:
+        except FileNotFoundError:
             return False
         byte, length = position["byte"], position["length"]
-        found = os.fstat(file.fileno())
-        if found.st_ino == position["inode"] and found.st_size >= byte:
+        if os.fstat(file.fileno()).st_size >= byte:
             file.seek(byte - length)
             last = file.read(length)
             if crc32(last) == position["crc"]:
@@ -258,6 +320,12 @@ class TailSpout(PositionSpout):
                 return True
         file.close()
         return False
+
+
+def _turn(path: str) -> int:
+    """Return a number that is larger for the later one of two rotated files that were written at the same time."""
+    digits = re.sub(r"\D", "", os.path.basename(path))
+    return int(digits) if len(digits) >= _DATE_DIGITS else -int(digits)  # app.log.1 is later than app.log.2
 
 
 def _found(path: str) -> os.stat_result | None:

@@ -19,7 +19,7 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
-from multilang.connectors.records import record
+from multilang.connectors.records import made_of, record
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.secret import Secret
@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
 
-_MORE_CONNECTIONS = 32  # than there is room for tuples: to tell the others that there is none
+_MORE_CONNECTIONS = 32  # than there are requests that wait: to tell the others that there is no room
 _MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
-_MOST_READ = 1 << 16  # bytes of an answer
+_MOST_READ = 1 << 16  # bytes of an answer's body
+_MOST_ANSWER = 1 << 20  # bytes of an answer with its head
+_NO_ROOM = "503 Service Unavailable", "there is no room now; send it again later"
 _QUIET_SECS = 10.0  # before the same error is reported again
 
 
@@ -118,8 +120,9 @@ class WebhookSpout(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        from multilang.component.prometheus_server import BoundedServer
+        from multilang.component.prometheus_server import ADMIT, BoundedServer
 
+        self._admit = ADMIT
         self._waiting: Queue[_Request] = Queue(self.most)
         self._sent: dict[int, _Request] = {}
         self._serial = 0
@@ -128,7 +131,11 @@ class WebhookSpout(Spout):
         port = self.port + context.task_index
         try:
             self._server = BoundedServer(
-                port, self.host, self._respond, self.most + _MORE_CONNECTIONS, self.answer_secs + _MARGIN_SECS
+                port,
+                self.host,
+                self._respond,
+                2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
+                self.answer_secs + _MARGIN_SECS,
             )
         except OSError as problem:
             raise ConnectorError(
@@ -201,6 +208,8 @@ class WebhookSpout(Spout):
         refused = self._refusal(environ)
         if refused is not None:
             return refused
+        if self._word is not None and not environ[self._admit]():
+            return _NO_ROOM
         size = int(environ["CONTENT_LENGTH"])
         data = environ["wsgi.input"].read(size)
         if len(data) < size:
@@ -220,7 +229,7 @@ class WebhookSpout(Spout):
                 raise Full
             self._waiting.put_nowait(request)
         except Full:
-            return "503 Service Unavailable", "there is no room now; send it again later"
+            return _NO_ROOM
         if self._is_closing():
             request.answer(False)
         if not request.answered.wait(self.answer_secs):
@@ -313,8 +322,9 @@ class WebhookSink(LingeringBolt):
         self._quiet_until = 0.0
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:
+        taken, bodies = made_of(self, tups, self._body, masked_text(self.url))
         under_way: deque[tuple[Tuple, Future[str | None]]] = deque(
-            (tup, self._pool.submit(self._post, self._body(tup))) for tup in tups
+            (tup, self._pool.submit(self._post, body)) for tup, body in zip(taken, bodies, strict=True)
         )
         for tup, sent in under_way:
             problem = sent.result()
@@ -338,21 +348,19 @@ class WebhookSink(LingeringBolt):
         """Send a body; return what went wrong."""
         from http.client import HTTPException
         from urllib.error import HTTPError
-        from urllib.request import HTTPRedirectHandler, Request, build_opener
+        from urllib.request import Request
 
-        class NoRedirect(HTTPRedirectHandler):
-            def redirect_request(self, *_: Any) -> None:
-                return None  # it would become a GET without a body
+        from multilang.transport.http_in_time import opened
 
         request = Request(self.url, body, self._head, method="POST")
         try:
-            with build_opener(NoRedirect).open(request, timeout=self.timeout_secs) as answer:
+            with opened(request, self.timeout_secs, self.timeout_secs, _MOST_ANSWER) as answer:
                 answer.read1(_MOST_READ)  # its status says all; of a body without end no more is waited for
         except HTTPError as problem:
             with problem:
                 return f"it was answered {problem.code} {problem.reason}"
         except (OSError, HTTPException) as problem:
-            return str(problem) or type(problem).__name__
+            return " ".join(str(problem).split()) or type(problem).__name__
         return None
 
 

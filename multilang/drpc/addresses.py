@@ -9,7 +9,7 @@ import os
 import socket
 
 from multilang.drpc.errors import DRPCConnectionError
-from multilang.private import is_own_folder
+from multilang.private import check_owners, is_own_folder
 
 UNIX = "unix:"
 _LONGEST_PATH = 103  # bytes; macOS takes no more, Linux 107
@@ -122,6 +122,12 @@ def _own_folder(folder: str) -> None:
 
 
 def _check_folder(folder: str) -> None:
+    try:
+        check_owners(folder, must_exist=True)
+    except PermissionError as error:
+        raise DRPCConnectionError(
+            f"{error}, so others could answer for the server: name a folder of your own"
+        ) from None
     if not is_own_folder(folder):
         raise DRPCConnectionError(
             f"{folder} is no folder of this user's alone, so others could answer for the server: chmod 700 it, or name another"

@@ -61,8 +61,8 @@ class DRPCInvocationsClient:
         Returns:
             The request's id and its arguments; None if no request waits.
         """
-        found = self._connection.call("fetchRequest", {1: function}) or {}
-        return (found[2], found.get(1, "")) if found.get(2) else None
+        id, arguments = thrift.request_of(self._connection.call("fetchRequest", {1: function}))
+        return (id, arguments) if id else None
 
     def result(self, id: str, result: str) -> None:
         """Give back the result of a request. Nothing happens if the request is over.

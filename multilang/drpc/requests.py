@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from secrets import token_hex
+from sys import getsizeof
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ TIMEOUT_SECS = 600.0  # Storm's drpc.request.timeout.secs
 MAX_WAITING = 10_000  # requests of one function that no topology has fetched
 MAX_BYTES = 256 * 1024 * 1024  # of the functions' names and arguments of all open requests
 _OVERHEAD = 1024  # bytes of memory that a request takes besides its texts
-_MAX_FETCHED_FOR = 10_000  # functions
+_MAX_FETCHED_FOR = 1_000_000  # bytes of the functions' names
 
 SERVICES: dict[str, Requests] = {}
 """The LocalDRPCs of this process, by the id that stands for a host in a request's return-info."""
@@ -39,14 +40,15 @@ SERVICES: dict[str, Requests] = {}
 class Request:
     """A request. ``done`` is called once, with the result or the error; ``owner`` is whoever fetched it."""
 
-    __slots__ = ("arguments", "deadline", "done", "fetched", "function", "id", "owner")
+    __slots__ = ("arguments", "deadline", "done", "fetched", "function", "id", "owner", "size")
 
-    def __init__(self, id: str, function: str, arguments: str, deadline: float, done: Done) -> None:
+    def __init__(self, id: str, function: str, arguments: str, deadline: float, done: Done, size: int) -> None:
         self.id = id
         self.function = function
         self.arguments = arguments
         self.deadline = deadline
         self.done = done
+        self.size = size
         self.fetched = False
         self.owner: Hashable = None
 
@@ -80,6 +82,7 @@ class Requests:
         self._owned: dict[Hashable, dict[str, None]] = {}  # owner -> ids of its open requests
         self._orphans: dict[str, float] = {}  # requests of lost spouts -> until when they wait, in this order
         self.fetched_for: set[str] = set()  # functions whose requests somebody has asked for
+        self._fetched_bytes = 0
         self.refusal: Callable[[str], str | None] = lambda _: None  # the reason to refuse requests of a function
         self._closed = False
 
@@ -99,7 +102,7 @@ class Requests:
             DRPCExecutionException: It can't be taken, or no message could carry it.
         """
         check_size("the arguments", arguments)
-        size = len(arguments) + len(function) + _OVERHEAD
+        size = getsizeof(arguments) + getsizeof(function) + _OVERHEAD
         why = self.refusal(function)
         with self._lock:
             if self._closed:
@@ -121,7 +124,7 @@ class Requests:
             id = token_hex(16)  # whoever knows an id may give the result, so that nobody may guess it
             self._bytes += size
             ids.append(id)
-            self._open[id] = Request(id, function, arguments, self._clock() + self.timeout_secs, done)
+            self._open[id] = Request(id, function, arguments, self._clock() + self.timeout_secs, done, size)
         return id
 
     def fetch(self, function: str, owner: Hashable = None) -> tuple[str, str] | None:
@@ -130,8 +133,11 @@ class Requests:
         ``owner`` is whoever fetches it; see ``lost``.
         """
         with self._lock:
-            if len(self.fetched_for) < _MAX_FETCHED_FOR:
-                self.fetched_for.add(function)
+            if function not in self.fetched_for:
+                size = getsizeof(function)
+                if self._fetched_bytes + size <= _MAX_FETCHED_FOR:
+                    self._fetched_bytes += size
+                    self.fetched_for.add(function)
             ids = self._waiting.get(function)
             if not ids:
                 return None
@@ -230,7 +236,7 @@ class Requests:
         with self._lock:
             request = self._open.pop(id, None)
             if request is not None:
-                self._bytes -= len(request.arguments) + len(request.function) + _OVERHEAD
+                self._bytes -= request.size
             if request is not None and request.owner is not None:
                 self._orphans.pop(id, None)
                 owned = self._owned.get(request.owner)

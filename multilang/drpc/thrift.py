@@ -27,6 +27,7 @@ _MOST_VALUES = 10_000  # of a message; ours have five, and each costs time in wh
 
 _INT, _HEAD, _FIELD, _FIELD_TEXT = Struct(">i"), Struct(">Ii"), Struct(">BH"), Struct(">BHi")
 _LIST = Struct(">Bi")
+_ANSWERS: dict[str, type] = {"execute": str, "fetchRequest": dict}  # the other methods answer nothing
 
 
 class ThriftError(DRPCConnectionError):
@@ -184,7 +185,7 @@ def check_size(what: str, text: str) -> None:
 
 
 def answer_of(message: ThriftMessage, name: str, serial: int) -> Any:
-    """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent."""
+    """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent, or ThriftError for another type."""
     if message.kind == EXCEPTION:
         raise ThriftError(f"the server refuses {name}: {message.fields.get(1, 'no reason given')}")
     if message.kind != REPLY or message.name != name or message.serial != serial:
@@ -195,7 +196,18 @@ def answer_of(message: ThriftMessage, name: str, serial: int) -> Any:
     refused = next((fields[number] for number in (1, 2) if number in fields), None)
     if refused is not None:
         raise ThriftError(f"the server refuses {name}: {refused.get(1, '') if isinstance(refused, dict) else refused}")
-    return fields.get(0)
+    found = fields.get(0)
+    if not isinstance(found, _ANSWERS.get(name, object)):
+        raise ThriftError(f"the server's answer to {name} has no result")
+    return found
+
+
+def request_of(found: Any) -> tuple[str, str]:
+    """Return the id and the arguments of a request that was fetched; the id is "" if none waits."""
+    id, arguments = found.get(2), found.get(1)
+    if not isinstance(id, str) or not isinstance(arguments, str):
+        raise ThriftError("the server's answer to fetchRequest lacks the request's id or arguments")
+    return id, arguments
 
 
 def exception_of(struct: Any) -> DRPCExecutionException:

@@ -21,6 +21,7 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STRE
 from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.clock import SystemClock
 from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.readable import counted
 from multilang.runtime.spout_collector import LocalSpoutCollector
 from multilang.runtime.status import CheckpointStatus
 from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
@@ -349,7 +350,7 @@ class ActorTopology(LocalTopology):
         lines = []
         for spout in self.spouts.values():
             if len(spout.pending):
-                lines.append(f"{spout.plan}: {len(spout.pending)} tuples neither acked nor failed")
+                lines.append(f"{spout.plan}: {counted(len(spout.pending))} neither acked nor failed")
             elif self.active and not spout.exhausted:
                 said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
                 lines.append(f"{spout.plan}: not exhausted, {said}")
@@ -375,4 +376,7 @@ class ActorTopology(LocalTopology):
         if not lines and not any(bolt.held for bolt in able):
             return []
         held = ((bolt, bolt.held) for bolt in self.bolts.values())
-        return [*lines, *(f"{bolt.plan}: {number} tuples neither acked nor failed" for bolt, number in held if number)]
+        return [
+            *lines,
+            *(f"{bolt.plan}: {counted(number)} neither acked nor failed" for bolt, number in held if number),
+        ]

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         @property
         def tasks(self) -> Sequence[Any]: ...
         @property
-        def errors(self) -> Sequence[Any]: ...
+        def kinds_of_errors(self) -> Sequence[tuple[Any, int]]: ...
         @property
         def waiting_for(self) -> Sequence[str]: ...
         @property
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         def checkpoint(self) -> CheckpointStatus | None: ...
 
 
-MAX_ERRORS = 100  # in a status; the counts count them all
 _NO_FIGURES = ("component", "kind", "tasks")
 
 
@@ -82,8 +81,15 @@ class StatusSource:
             components=tuple(self._component(each, rates, infos) for each in counters.values()),
             waiting_for=None if run.state in ("ended", "failed") else tuple(run.waiting_for),
             errors=tuple(
-                RunError(component=each.component, task=each.task, message=each.message, fatal=each.fatal, at=each.at)
-                for each in run.errors[-MAX_ERRORS:]
+                RunError(
+                    component=each.component,
+                    task=each.task,
+                    message=each.message,
+                    fatal=each.fatal,
+                    at=each.at,
+                    times=times,
+                )
+                for each, times in run.kinds_of_errors
             ),
             checkpoint=run.checkpoint,
             history=self._recorder.history(),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multilang.component.base import Component
-from multilang.component.repeats import Repeats
+from multilang.component.repeats import Repeats, kind_of
 from multilang.component.spout import Spout
 from multilang.local.acker import acker_counters
 from multilang.local.errors import LocalClusterError, NotDrainedError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _PRINTED = "stdout: "  # the prefix of text that a component's process wrote to its standard output
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
+MAX_KINDS = 100  # of errors in a status; that which did not come for the longest time is dropped
 
 INACTIVE = "it was submitted inactive: no task is started, and nothing is emitted, before activate() is called"
 
@@ -109,6 +110,9 @@ class LocalTopology(ABC):
                     self.stats[task].is_question = spout.is_question
         self._source = StatusSource(self, self._acker_counters)
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
+        self._kinds_of_errors: dict[
+            tuple[str, bool, str], tuple[TaskError, int]
+        ] = {}  # the last of each, and how often
         self._repeats = Repeats(self._log_error, clock.now)
         self._printing: set[str] = set()  # components whose printed text was mentioned in the log
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
@@ -230,6 +234,11 @@ class LocalTopology(ABC):
         """The acker tasks."""
 
     @property
+    def kinds_of_errors(self) -> list[tuple[TaskError, int]]:
+        """The last error of each kind, and how often that kind came; the newest is the last."""
+        return list(self._kinds_of_errors.values())
+
+    @property
     def errors(self) -> list[TaskError]:
         """The last thousand errors, reported ones and those that ended tasks."""
         return list(self._errors)
@@ -303,7 +312,13 @@ class LocalTopology(ABC):
 
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
         self.stats[task.id].errors += 1
-        self._errors.append(TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started))
+        error = TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started)
+        self._errors.append(error)
+        kinds, kind = self._kinds_of_errors, (task.component, fatal, kind_of(message))
+        _, times = kinds.pop(kind, (None, 0))
+        kinds[kind] = error, times + 1  # the newest kind is the last
+        if len(kinds) > MAX_KINDS:
+            del kinds[next(iter(kinds))]
         said = f"died: {message}" if fatal else message
         if logging.getLogger(task.component).isEnabledFor(logging.DEBUG):
             self._log_error(task, said)

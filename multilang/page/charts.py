@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
+from multilang.blocks.names import STREAM as BLOCKS_STREAM
 from multilang.page.layout import layout
 from multilang.runtime.readable import milliseconds, number, per_second, percent
 
@@ -63,15 +64,15 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
     place = plan.places
     left, right, top, bottom = _box(plan)
     corners = (left, top), (right, bottom)
-    most = max((rate for rate in feed.traffic.values() if rate), default=0.0)
+    edges = _edges(feed)
+    most = max((rate for _, rate in edges.values() if rate), default=0.0)
     points: dict[tuple[float, float], None] = {}  # between which edges are drawn
     links = []
-    for edge, rate in feed.traffic.items():
-        source, _, target = edge
+    for (source, target), (names, rate) in edges.items():
         if source in place and target in place:
             way = _way(place[source], plan.bends.get((source, target), []), place[target])
             points.update(dict.fromkeys(way))
-            links += _links(edge, way, rate, most, palette)
+            links += _links(names, way, rate, most, palette)
     return {
         "animation": False,
         "tooltip": {"show": False},
@@ -94,6 +95,15 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
             }
         ],
     }
+
+
+def _edges(feed: Feed) -> dict[tuple[str, str], tuple[list[str], float | None]]:
+    """Return source and target of each edge -> the streams between them, and their tuples per second; None: not known."""
+    edges: dict[tuple[str, str], tuple[list[str], float | None]] = {}
+    for (source, stream, target), rate in feed.traffic.items():
+        names, others = edges.get((source, target), ([], 0.0))
+        edges[source, target] = [*names, stream], None if rate is None or others is None else others + rate
+    return edges
 
 
 def size(status: RunStatus) -> tuple[int, int]:
@@ -177,14 +187,14 @@ def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_
 
 
 def _links(
-    edge: tuple[str, str, str],
+    streams: list[str],
     way: list[tuple[float, float]],
     rate: float | None,
     most: float,
     palette: Palette,
 ) -> list[dict[str, Any]]:
-    stream = edge[1]
-    text = per_second(rate) if stream == "default" else f"{stream}: {per_second(rate)}"
+    is_named = len(streams) == 1 and streams[0] not in ("default", BLOCKS_STREAM)
+    text = f"{streams[0]}: {per_second(rate)}" if is_named else per_second(rate)
     is_back = way[-1][0] <= way[0][0]
     steps = list(pairwise(way))
     return [

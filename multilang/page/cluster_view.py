@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import localtime, strftime, time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -36,6 +37,7 @@ class ClusterView:
 
     def __init__(self, ask: Callable[[], Awaitable[Any]], is_dark: bool) -> None:
         self._ask = ask
+        self._at: float | None = None  # when it answered last
         self._dark = page_style(is_dark)
         self._title = heading("Storm", 1)
         self._banner = Banner()
@@ -56,8 +58,10 @@ class ClusterView:
         try:
             summary = await self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is shown, and asked again
-            self._banner.say(f"The cluster can't be asked: {error}. It is asked again.", self._palette.alarm)
+            when = f" What is shown is of {strftime('%H:%M:%S', localtime(self._at))}." if self._at else ""
+            self._banner.say(f"The cluster can't be asked: {error}. The page asks again.{when}", self._palette.alarm)
             return
+        self._at = time()
         self._banner.say("", self._palette.alarm)
         leader = next((each for each in summary.nimbuses if each.isLeader), None)
         self._title.text = "Storm" if leader is None else f"Storm {leader.version} on {leader.host}:{leader.port}"

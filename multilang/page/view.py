@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import localtime, strftime
 from typing import TYPE_CHECKING
 
 from nicegui import ui
 
+from multilang.component.repeats import kind_of
 from multilang.masked import masked_text
 from multilang.page import charts
 from multilang.page.charts import DARK, LIGHT
@@ -73,7 +75,15 @@ body { font-variant-numeric: tabular-nums; }
 .hint { font-size: .8rem; opacity: .75; }
 /* An icon is a word until its font has come: the word may neither widen the page nor be read. */
 .q-icon { width: 1em; overflow: hidden; }
+/* A run that is over is not connected to any more: nobody waits for it. */
+.over #popup { display: none; }
 """
+
+
+# Where the graph is higher than its frame, the spouts are halfway down.
+TO_THE_SPOUTS = (
+    "document.querySelectorAll('.graph').forEach(e => { e.scrollTop = (e.scrollHeight - e.clientHeight) / 2 })"
+)
 
 
 class RunView:
@@ -94,11 +104,12 @@ class RunView:
         self._name = name
         self._version = -1
         self._selected: str | None = None
-        self._shown_errors: dict[tuple[object, ...], ui.element] = {}
+        self._shown_errors: dict[tuple[object, ...], _ErrorElement] = {}
         self._dark = page_style(is_dark)
         self._build(actions, home)
         ui.keyboard(self._key)
-        ui.timer(0.5, self.update)
+        self._is_centred = False
+        ui.timer(0.5, self._tick)
         self.update()
 
     # ---- elements, once ----
@@ -189,6 +200,12 @@ class RunView:
 
     # ---- what the run does ----
 
+    def _tick(self) -> None:
+        self.update()
+        if not self._is_centred and self._feed.status is not None:
+            self._is_centred = True
+            ui.run_javascript(TO_THE_SPOUTS)
+
     def update(self) -> None:
         """Show the last status, if it is another one than was shown."""
         if self._version != self._feed.version:
@@ -254,9 +271,10 @@ class RunView:
         feed, status, text = self._feed, self._feed.status, ""
         when = f" What is shown is of {strftime('%H:%M:%S', localtime(feed.at))}." if status is not None else ""
         if feed.problem:
-            text = f"It can't be asked: {feed.problem}. It is asked again.{when}"
+            text = f"The topology can't be asked: {feed.problem}. The page asks again.{when}"
         elif feed.is_over:
             text = f"The run is over.{when}"
+            ui.query("body").classes("over")
         elif status is None:
             text = "The topology is being started; it has told nothing yet."
         elif status.state == "failed":
@@ -269,10 +287,10 @@ class RunView:
         rates = [each.rate for each in status.spouts if each.rate is not None]
         last = status.checkpoint
         values = {
-            "acked": number(status.total("acked")),
-            "failed": number(status.total("failed")),
-            "timed out": number(status.total("timed_out")),
-            "pending": number(status.total("pending")),
+            "acked": _total(status, "acked"),
+            "failed": _total(status, "failed"),
+            "timed out": _total(status, "timed_out"),
+            "pending": _total(status, "pending"),
             "rate": per_second(sum(rates) if rates else None),
             "latency": milliseconds(max(latencies, default=None)),
             "p50": milliseconds(
@@ -281,7 +299,7 @@ class RunView:
             "p99": milliseconds(
                 max((each.latency_p99_ms for each in status.spouts if each.latency_p99_ms), default=None)
             ),
-            "restarts": number(status.total("restarts", None)),
+            "restarts": _total(status, "restarts", None),
             "checkpoint": "-"
             if last is None
             else f"{number(last.number)}{'' if last.age_secs is None else f', {duration(last.age_secs)} ago'}",
@@ -290,29 +308,49 @@ class RunView:
             label.text = values[name]
 
     def _show_errors(self, errors: tuple[RunError, ...]) -> None:
-        """Add new errors above those that are shown, of which one may be open, and remove the oldest."""
-        shown = {(each.component, each.task, each.at, each.time, each.message): each for each in errors[-MAX_ERRORS:]}
+        """Add new kinds of errors above those that are shown, of which one may be open, and remove the oldest."""
+        kinds: dict[tuple[object, ...], RunError] = {}
+        for each in errors:
+            kind = each.component, each.where, each.fatal, kind_of(each.message)
+            before = kinds.pop(kind, None)
+            kinds[kind] = each if before is None else replace(each, times=each.times + before.times)
+        shown = dict(list(kinds.items())[-MAX_ERRORS:])
         for key in self._shown_errors.keys() - shown.keys():
             self._shown_errors.pop(key).delete()
         self._no_error.visible = not shown
         with self._errors:
             for key, error in shown.items():
                 if key not in self._shown_errors:
-                    self._shown_errors[key] = _error_element(error)
+                    self._shown_errors[key] = _ErrorElement()
                     self._shown_errors[key].move(target_index=0)
+                self._shown_errors[key].show(error)
 
 
-def _error_element(error: RunError) -> ui.element:
-    text = masked_text(error.message).strip()
-    last = text.splitlines()[-1] if text else ""
-    task = "" if error.task is None else f" (task {error.task})"
-    where = "" if error.where is None else f" on {error.where}"
-    when = "" if error.time is None else f" at {strftime('%H:%M:%S', localtime(error.time))}"
-    times = f", {number(error.times)} times" if error.times > 1 else ""
-    head = f"{error.component}{task}{where}{when}{' died' if error.fatal else ''}{times}: {last[:200]}"
-    with ui.expansion(head).classes("w-full").props("dense") as element:
-        ui.label(text).classes("trace")
-    return element
+def _total(status: RunStatus, name: str, kind: str | None = "spout") -> str:
+    """Return a sum as text; a cluster does not tell all counts."""
+    is_known = any(getattr(each, name) is not None for each in status.components if kind in (None, each.kind))
+    return number(status.total(name, kind) if is_known else None)
+
+
+class _ErrorElement(ui.expansion):
+    """The last error of a kind: one line, and all of it when that is opened."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.classes("w-full").props("dense")
+        with self:
+            self._trace = ui.label("").classes("trace")
+
+    def show(self, error: RunError) -> None:
+        """Show an error in the place of the one before."""
+        text = masked_text(error.message).strip()
+        last = text.splitlines()[-1] if text else ""
+        task = "" if error.task is None else f" (task {error.task})"
+        where = "" if error.where is None else f" on {error.where}"
+        when = "" if error.time is None else f" at {strftime('%H:%M:%S', localtime(error.time))}"
+        times = f", {number(error.times)} times" if error.times > 1 else ""
+        self.text = f"{error.component}{task}{where}{when}{' died' if error.fatal else ''}{times}: {last[:200]}"
+        self._trace.text = text
 
 
 class Banner:

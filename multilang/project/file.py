@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multilang import private
 from multilang.extras import imported
 from multilang.masked import is_reference, is_secret, masked
 from multilang.project.errors import ProjectError
@@ -35,12 +36,22 @@ def find_project(folder: str | os.PathLike[str]) -> ProjectFile | None:
         The project; None if there is none.
 
     Raises:
-        ProjectError: The file can't be read, or says something that can't be.
+        ProjectError: The file can't be read, says something that can't be, or is one that another account put where
+            everybody may make files.
     """
     place = Path(os.path.abspath(folder))
     for each in (place, *place.parents):
-        if (each / FILE).is_file():
-            return ProjectFile(each / FILE)
+        file = each / FILE
+        if file.is_file():
+            try:
+                private.check_owner(file, must_exist=True)
+            except FileNotFoundError:
+                continue
+            except PermissionError as error:
+                raise ProjectError(
+                    f"{error}: it is not used, since it would run code as you; work in a folder of your own"
+                ) from None
+            return ProjectFile(file)
     return None
 
 

@@ -9,6 +9,7 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from multilang import private
 from multilang.project.errors import ProjectError
 
 if TYPE_CHECKING:
@@ -29,11 +30,11 @@ def new_project(folder: Path) -> list[Path]:
         The files.
 
     Raises:
-        ProjectError: The name is none for a package, or the folder is not empty.
+        ProjectError: The name is none for a package, or the folder is not empty, or another account's.
         OSError: The folder can't be written.
     """
     package = check_name(folder.name)
-    check_folder(folder)
+    make_folder(folder)
     made = []
     for name, text in _template(resources.files("multilang.project").joinpath("template"), ""):
         path = folder / name.replace("PACKAGE", package).replace("gitignore", ".gitignore")
@@ -64,10 +65,29 @@ def check_name(name: str) -> str:
     return package
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ProjectError if there is something in a folder already."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+def make_folder(folder: Path) -> None:
+    """Make a project's folder, which may be there if it is empty.
+
+    Raises:
+        ProjectError: There is something in it; or another account made it where everybody may, and could change the project.
+        OSError: It can't be made.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ProjectError(f"{folder} is there already, and no folder; take another name, or remove it")
+    folder.mkdir(parents=True, exist_ok=True)
+    check_place(folder)
+    if any(folder.iterdir()):
         raise ProjectError(f"{folder} is there already, and not empty; take another name, or remove it")
+
+
+def check_place(folder: Path) -> None:
+    """Raise ProjectError for a folder that is, or is in, one that another account made where everybody may. Raises OSError."""
+    try:
+        private.check_owners(folder, must_exist=True)
+    except PermissionError as error:
+        raise ProjectError(
+            f"{error}, and could change what runs as you; make the project in a folder of your own"
+        ) from None
 
 
 def _template(folder: Traversable, above: str) -> Iterator[tuple[str, str]]:

@@ -130,7 +130,7 @@ class KafkaSpout(ReliableSpout):
         topic = Topic(self.servers, self.topic, self._options(conf), ConfigError)
         consumer = topic.consumer({"group.id": self.group})
         try:
-            topic.partitions(consumer, PATIENCE_SECS)
+            topic.partitions(consumer, PATIENCE_SECS, before_start=True)
         finally:
             consumer.close()
 

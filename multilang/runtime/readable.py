@@ -30,3 +30,8 @@ def milliseconds(latency: float | None) -> str:
     if latency < 1:
         return f"{latency * 1000:.{1 if latency < 0.01 else 0}f} µs"
     return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.1f} ms"
+
+
+def counted(tuples: int) -> str:
+    """Return a number of tuples, such as ``1 tuple``."""
+    return f"{tuples} tuple{'' if tuples == 1 else 's'}"

@@ -146,10 +146,24 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
     return bytes(source.data[: source.at])
 
 
+def check_struct(data: bytes) -> None:
+    """Raise BadAnswerError if a stored struct of Thrift's is none, or larger or deeper than an answer may be.
+
+    Args:
+        data: The struct.
+    """
+    source = _Source(None, 0.0, len(data))
+    source.data += data
+    try:
+        _Look(source).struct()
+    except (error, IndexError, KeyError):
+        raise BadAnswerError("what is stored is no Thrift") from None
+
+
 class _Source:
     """The bytes of a message, as they come. Nothing follows an answer before the next call, so that all that is there is read."""
 
-    def __init__(self, wire: socket.socket, end: float, size: int | None = None) -> None:
+    def __init__(self, wire: socket.socket | None, end: float, size: int | None = None) -> None:
         self._wire = wire
         self._size = size
         self._end = end
@@ -177,6 +191,7 @@ class _Source:
 
     def _read(self, until: int) -> None:
         while len(self.data) < until:
+            assert self._wire is not None
             self._wire.settimeout(max(self._end - monotonic(), 0.001))
             part = self._wire.recv(_PIECE if self._size is None else min(until - len(self.data), _PIECE))
             if not part:
@@ -201,6 +216,10 @@ class _Look:
             raise BadAnswerError("an answer that is no Thrift")
         self._source.skip(_INT.unpack(take(4))[0])
         self._source.skip(4)
+        self.struct()
+
+    def struct(self) -> None:
+        """Look over a struct."""
         self._struct(MAX_LEVELS)
 
     def _struct(self, levels: int) -> None:

@@ -185,6 +185,8 @@ def _of_tools(path: Path) -> str | None:
         return ""
     if path.name in VERSION_CONTROL:
         return "of version control"
+    if path.name.endswith(".py.bak"):
+        return "an old program, as multilang migrate keeps it"
     if (path / "pyvenv.cfg").exists():
         return f"an environment of Python's, which runs where it is; for the workers: multilang archive {path.name}"
     if (path / "CACHEDIR.TAG").exists():

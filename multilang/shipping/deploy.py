@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.shipping import kept as store
+from multilang.shipping.confs import conf_of
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
-from multilang.shipping.former import Former, conf_of, former_of, submit_again
+from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.submit import (
     SETTLED,
@@ -250,9 +251,9 @@ class _Deployment:
         self._ended = False  # whether the former one is, where the new one was started beside it
         longest = drain + settled + 2 * timeout + 3 * _LONGEST_END
         if found.kept is None or found.running == _id_of(former):
-            self._kept = store.keep(nimbus, name, former, longest)
+            self._kept = store.keep(nimbus, name, former, mark, longest)
         else:  # the blob with the former one stays as it is
-            self._kept = store.take_over(nimbus, name, found.kept, longest)
+            self._kept = store.take_over(nimbus, name, found.kept, mark, longest)
 
     def in_place(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
         """End what runs, and submit the new one."""
@@ -264,7 +265,7 @@ class _Deployment:
             self._say(f"the new one was submitted{'' if self._active else ', inactive'}")
             runs, status = wait_until_running(self._nimbus, name, self._timeout, settled=self._settled)
         if runs:
-            store.forget(self._nimbus, self._name)
+            store.forget(self._own(), self._name)
             return Deployed(True, status, self._former, name=name)
         self._say("the new one does not run")
         return Deployed(False, status, self._former, self._put_back(name), name)
@@ -284,19 +285,24 @@ class _Deployment:
             if runs:
                 self._stop(_id_of(former))
                 self._ended = True
-                _kill(nimbus, _id_of(former))
+                _kill(self._own(), _id_of(former))
                 self._say(f"{former.name!r} is ended")
                 if self._active:
                     time.sleep(self._release)
-                    nimbus.activate(other)
+                    self._own().activate(other)
                     self._say(f"{other!r} emits")
                 settled = time.monotonic() + self._settled
                 runs, status = wait_until_running(nimbus, other, self._timeout, not_before=settled)
         if not runs:
             self._say("the new one does not run")
             return Deployed(False, status, former, self._go_back(other), other)
-        store.forget(nimbus, self._name)
+        store.forget(self._own(), self._name)
         return Deployed(True, status, former, name=other)
+
+    def _own(self) -> Nimbus:
+        """Return the connection for the next change. Raises RefusedError if another deployment has begun."""
+        store.check_own(self._nimbus, self._name, self._kept)
+        return self._nimbus
 
     @contextmanager
     def _or_back(self, problem: str, back: Callable[[], object]) -> Iterator[None]:
@@ -313,10 +319,10 @@ class _Deployment:
             raise
 
     def _submit(self, shipment: Shipment, jars: Sequence[Path], active: bool) -> None:
-        submit(self._nimbus, shipment, active=active, credentials=self._credentials, jars=jars)
+        submit(self._own(), shipment, active=active, credentials=self._credentials, jars=jars)
         there = {each.name: each.id for each in self._nimbus.summary().topologies}
         self._kept = replace(self._kept, new=there.get(shipment.topology.name))
-        store.note(self._nimbus, self._name, self._kept)
+        store.note(self._own(), self._name, self._kept)
 
     def _end(self, running: Running) -> None:
         """Stop the spouts, give the tuples in flight time, and kill the topology."""
@@ -326,20 +332,20 @@ class _Deployment:
             self._let_go_on(running)
             self._say(f"broken off; {running.name!r} goes on as before")
             if running.name == self._former.name:
-                store.forget(self._nimbus, self._name)
+                store.forget(self._own(), self._name)
             raise
-        _kill(self._nimbus, running)
+        _kill(self._own(), running)
         self._say("it is ended")
 
     def _stop(self, running: Running) -> None:
         if self._former.active and _is_there(self._nimbus, running):
-            self._nimbus.deactivate(running.name)
+            self._own().deactivate(running.name)
             self._say(f"{running.name!r} emits no more; its tuples in flight get {self._drain} s")
             time.sleep(self._drain)
 
     def _let_go_on(self, running: Running) -> None:
         if self._former.active and _is_there(self._nimbus, running):
-            self._nimbus.activate(running.name)
+            self._own().activate(running.name)
 
     def _go_back(self, other: str) -> bool:
         """End the new one, and let the former one go on; return whether that runs."""
@@ -347,7 +353,7 @@ class _Deployment:
             return self._put_back(other)
         self._kill_new(other)
         self._let_go_on(_id_of(self._former))
-        store.forget(self._nimbus, self._name)
+        store.forget(self._own(), self._name)
         self._say(f"{self._former.name!r} goes on as before")
         return True
 
@@ -355,7 +361,7 @@ class _Deployment:
         """End the new one, if it is there: it may be although the answer to its submission did not come."""
         for each in self._nimbus.summary().topologies:
             if each.name == name and (each.id == self._kept.new or self._is_own(each.id)):
-                _kill(self._nimbus, _id_of(each))
+                _kill(self._own(), _id_of(each))
 
     def _is_own(self, id: str) -> bool:
         try:
@@ -366,23 +372,24 @@ class _Deployment:
     def _put_back(self, new: str) -> bool:
         """Submit the former topology again, in the place of what may be there; return whether it runs."""
         self._kill_new(new)
-        _kill(self._nimbus, _id_of(self._former))
+        _kill(self._own(), _id_of(self._former))
         for each in _alive(self._nimbus, self._name):
-            store.forget(self._nimbus, self._name)
+            store.forget(self._own(), self._name)
             raise RefusedError(
                 "AlreadyAliveException",
                 f"somebody else submitted a topology {each.name!r} to {self._nimbus.address} meanwhile ({each.id}). That one goes "
                 "on; the former one is ended, and not put back",
             )
+        nimbus = self._own()
         try:
-            submit_again(self._nimbus, self._former, self._credentials)
+            submit_again(nimbus, self._former, self._credentials)
         except NimbusError as error:
             raise NimbusError(
                 f"the former {self._former.name!r} can't be submitted again, so that none of that name runs now: {error}. It is "
                 "kept in the cluster's blob store: multilang deploy puts it back if its new one does not run"
             ) from error
         self._say("the former one was submitted again")
-        store.forget(self._nimbus, self._name)
+        store.forget(self._own(), self._name)
         return wait_until_running(self._nimbus, self._former.name, self._timeout)[0]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
+from multilang.shipping.confs import conf_of, nimbus_conf
 from multilang.shipping.errors import RefusedError
 from multilang.shipping.thrift_types import types
 
@@ -63,7 +63,7 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
             f"that is over (multilang list)",
         )
     conf = conf_of(nimbus, found.id)
-    of_cluster = json.loads(nimbus.call("getNimbusConf"))
+    of_cluster = nimbus_conf(nimbus)
     timeout = conf.get("topology.message.timeout.secs")
     return Former(
         name=found.name,
@@ -78,12 +78,6 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
         active=found.status == "ACTIVE",
         drain=timeout if isinstance(timeout, int) else DEFAULT_TIMEOUT,
     )
-
-
-def conf_of(nimbus: Nimbus, id: str) -> dict[str, Any]:
-    """Return the conf of a topology. ``id``: its id."""
-    conf: dict[str, Any] = json.loads(nimbus.call("getTopologyConf", id))
-    return conf
 
 
 def submit_again(nimbus: Nimbus, former: Former, credentials: Mapping[str, str] | None) -> None:

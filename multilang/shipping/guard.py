@@ -17,15 +17,27 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 VERSION_CONTROL = (".git", ".hg", ".svn", ".bzr")
-_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud")
+_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".docker", ".azure", ".gcloud", ".m2", ".snowsql")
 _NAMES = (
     *(".env", ".env.*", "*.env", ".netrc", "_netrc", ".pgpass", ".npmrc", ".pypirc", ".htpasswd", ".my.cnf"),
     *(".git-credentials", ".gitconfig", "credentials", "credentials.json", ".vault-token", "*.kdbx"),
     *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_*_sk", "*.ppk", "secring.gpg", "*.p8", "*.p12", "*.pfx"),
     *("*.jks", "*.keystore", "*.keytab", "*jaas*.conf", "kubeconfig", "*.tfstate", "*.tfstate.backup"),
-    *(".boto", ".s3cfg", ".dockercfg", "credentials.toml", "secrets.toml"),
-    *(".bash_history", ".python_history", ".psql_history", ".mysql_history", ".rediscli_history"),
+    *(
+        ".boto",
+        ".s3cfg",
+        ".dockercfg",
+        ".dockerconfigjson",
+        ".databrickscfg",
+        "rclone.conf",
+        "*.ovpn",
+        "*.kdb",
+        "*.tfvars",
+    ),
+    *("credentials.toml", "secrets.toml", "secrets.y*ml", "secrets.json", "client_secret*.json", ".vault_pass*"),
+    *("application_default_credentials.json", ".envrc", ".authinfo", ".mylogin.cnf", ".*_history"),
 )
+_COPY = re.compile(r"(?:~|\.(?:bak|old|orig|save|swp))+$")  # as editors and people leave them
 _HARMLESS = (".env.example", ".env.sample", ".env.template", ".env.dist")
 _PRIVATE_KEY = re.compile(rb"-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
 _LOOKED_AT = 64 * 1024  # bytes of a file
@@ -79,7 +91,7 @@ class Guard:
 
 def _secret(name: str, path: Path) -> str | None:
     """Return the reason why a file is a secret; None if it is none that is known."""
-    *folders, last = name.lower().split("/")
+    *folders, last = _COPY.sub("", name.lower()).split("/")
     if any(each in _FOLDERS for each in folders):
         return "is in a folder of secrets"
     if last not in _HARMLESS and any(fnmatch.fnmatchcase(last, each) for each in _NAMES):

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from multilang.shipping.answers import BadAnswerError, check_struct
 from multilang.shipping.blobs import delete_blob, read_blob, store_blob
 from multilang.shipping.errors import RefusedError
 from multilang.shipping.former import Former
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
     from multilang.shipping.nimbus import Nimbus
 
 _UPLOAD = 0.5  # seconds that a few facts take, and more
+_KINDS: dict[str, Any] = {  # of the facts
+    "former": str,
+    "active": bool,
+    "new": (str, type(None)),
+    "host": str,
+    "pid": int,
+    "began": (int, float),
+    "until": (int, float),
+}
 _OWN = ("name", "id", "conf", "active", "drain")
 
 
@@ -41,6 +51,7 @@ class Kept:
         began: The time, in seconds since 1970.
         until: The time at which it must have ended.
         processes: The kernel and the namespace of processes in which its pid is one; empty: it was not noted.
+        mark: What tells it from every other deployment; empty: it was not noted.
     """
 
     former: str
@@ -51,6 +62,7 @@ class Kept:
     began: float
     until: float
     processes: str = ""
+    mark: str = ""
 
     @property
     def is_under_way(self) -> bool:
@@ -75,7 +87,7 @@ def keys(name: str) -> tuple[str, str]:
     return f"multilang-deploy-{name}.json", f"multilang-deploy-{name}.zip"
 
 
-def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
+def keep(nimbus: Nimbus, name: str, former: Former, mark: str, longest: float) -> Kept:
     """Keep a former topology, and the facts of a deployment that begins now.
 
     The facts come first: of two deployments that begin at once, the store lets one alone make them.
@@ -84,12 +96,13 @@ def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
         nimbus: The connection.
         name: The topology's name.
         former: The topology that is replaced.
+        mark: What tells the deployment from every other one.
         longest: Seconds that the deployment may take.
 
     Raises:
         RefusedError: Another deployment has begun.
     """
-    kept = Kept(former.id, former.active, None, **_begun_here(longest))
+    kept = Kept(former.id, former.active, None, **_begun_here(mark, longest))
     try:
         _store(nimbus, keys(name)[0], _facts(kept), only_new=True)
     except RefusedError as error:
@@ -108,16 +121,17 @@ def keep(nimbus: Nimbus, name: str, former: Former, longest: float) -> Kept:
     return kept
 
 
-def take_over(nimbus: Nimbus, name: str, kept: Kept, longest: float) -> Kept:
+def take_over(nimbus: Nimbus, name: str, kept: Kept, mark: str, longest: float) -> Kept:
     """Note that a deployment begins now with what one that was broken off has kept; return its facts.
 
     Args:
         nimbus: The connection.
         name: The topology's name.
         kept: The facts of the one that was broken off.
+        mark: What tells the deployment from every other one.
         longest: Seconds that the deployment may take.
     """
-    kept = replace(kept, **_begun_here(longest))
+    kept = replace(kept, **_begun_here(mark, longest))
     note(nimbus, name, kept)
     return kept
 
@@ -135,6 +149,33 @@ def refuse_if_under_way(name: str, kept: Kept | None) -> None:
             f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {ago(kept.began)} is under way: wait until it has "
             f"ended. If that process is gone: multilang blob rm {keys(name)[0]}",
         )
+
+
+def check_own(nimbus: Nimbus, name: str, kept: Kept) -> None:
+    """Check that no other deployment has begun, for which this one counts as broken off if it was stopped for too long.
+
+    Nimbus offers no step that compares and changes: what this one does at once after the check is not held back.
+
+    Args:
+        nimbus: The connection.
+        name: The topology's name.
+        kept: This deployment's facts.
+
+    Raises:
+        RefusedError: Another one has begun.
+    """
+    found = kept_of(nimbus, name)
+    if found is not None and found.mark == kept.mark:
+        return
+    if found is None:
+        meanwhile = f"another one began and ended, or somebody removed the blob {keys(name)[0]}"
+    else:
+        meanwhile = f"process {found.pid} on {found.host} began another one"
+    raise RefusedError(
+        "AlreadyAliveException",
+        f"this deployment of {name!r} began {ago(kept.began)}. Meanwhile {meanwhile}: this one changes nothing more. See what runs "
+        "now with multilang list",
+    )
 
 
 def ago(when: float) -> str:
@@ -162,8 +203,11 @@ def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
     if not data:  # it is empty where the upload was broken off, before anything was changed
         return None
     try:
-        return Kept(**json.loads(data))
-    except (ValueError, TypeError):
+        found = json.loads(data)
+        if not all(isinstance(found[each], kinds) for each, kinds in _KINDS.items()) or not 0 < found["pid"] < 1 << 31:
+            raise TypeError
+        return Kept(**found)
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(keys(name)[0]) from None
 
 
@@ -175,13 +219,15 @@ def kept_former(nimbus: Nimbus, name: str) -> Former:
         raise _damaged(key)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if any(each.compress_type != zipfile.ZIP_STORED for each in archive.infolist()):
+                raise ValueError("packed, and so of any size")
             about = json.loads(archive.read("about.json"))
             return Former(
                 **{each: about[each] for each in _OWN},
                 jar=archive.read("former.jar"),
                 structure=_deserialized(archive.read("structure.thrift")),
             )
-    except (ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+    except (ValueError, TypeError, KeyError, EOFError, RecursionError, BadAnswerError, zipfile.BadZipFile):
         raise _damaged(key) from None
 
 
@@ -195,9 +241,9 @@ def forget(nimbus: Nimbus, name: str) -> None:
                 raise
 
 
-def _begun_here(longest: float) -> dict[str, Any]:
+def _begun_here(mark: str, longest: float) -> dict[str, Any]:
     now = time.time()
-    here = {"host": socket.gethostname(), "pid": os.getpid(), "processes": _processes()}
+    here = {"host": socket.gethostname(), "pid": os.getpid(), "processes": _processes(), "mark": mark}
     return {**here, "began": now, "until": now + longest}
 
 
@@ -246,4 +292,5 @@ def _deserialized(data: bytes) -> Any:
     from thriftpy2.protocol import TBinaryProtocolFactory
     from thriftpy2.utils import deserialize
 
+    check_struct(data)
     return deserialize(types().StormTopology(), data, TBinaryProtocolFactory())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from typing import TYPE_CHECKING
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
+from multilang.shipping.confs import conf_of, nimbus_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
-from multilang.shipping.former import conf_of
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
@@ -143,7 +142,7 @@ def check_on_cluster(nimbus: Nimbus, topology: Topology) -> None:
     Raises:
         ShippingError: A component can't run with it.
     """
-    check_can_run(topology, json.loads(nimbus.call("getNimbusConf")))
+    check_can_run(topology, nimbus_conf(nimbus))
 
 
 def check_complete(shipment: Shipment) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import deque
@@ -13,20 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
-from urllib.request import urlopen
 
 from multilang.shipping.errors import NimbusError, UnreachableError
+from multilang.transport.http_in_time import EndlessError, opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import BinaryIO
 
-    from multilang.shipping.nimbus import Nimbus
 
 ARTIFACTS = "workers-artifacts"
 LOG = "worker.log"
 LOGVIEWER_PORT = 8000  # logviewer.port in Storm's defaults.yaml
 TIMEOUT = 30.0  # seconds without a byte from a logviewer
+ANSWER_SECS = 600.0  # from a logviewer's first byte to its last
 MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
 MAX_PIECE = 8 * 1024 * 1024  # bytes of a log on this machine that are read at once
 MAX_KEPT = 64 * 1024 * 1024  # bytes of the lines that are shown
@@ -128,17 +127,20 @@ def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[st
     # quoted twice, because the logviewer decodes once more what its server has decoded
     file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
     try:
-        with urlopen(f"{where}/api/v1/download?file={file}", timeout=TIMEOUT) as answer:
-            yield _lines_of(answer, where)
+        with opened(f"{where}/api/v1/download?file={file}", TIMEOUT, ANSWER_SECS, MAX_READ) as answer:
+            yield _lines_of(answer)
     except HTTPError as error:
         with error:
             raise NimbusError(
                 f"the logviewer at {where} does not show the log of worker {worker.port}: HTTP {error.code} {error.reason}"
             ) from None
+    except EndlessError as error:
+        raise NimbusError(f"the logviewer at {where} shows no log: {error}; is it one?") from None
     except (URLError, OSError, HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
+        said = " ".join(str(getattr(reason, "strerror", None) or reason).split())
         raise UnreachableError(
-            f"no logviewer answers at {where} ({getattr(reason, 'strerror', None) or reason}): start `storm logviewer` on "
+            f"no logviewer answers at {where} ({said}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
 
@@ -240,7 +242,7 @@ class FollowedLogviewer:
         Raises NimbusError, UnreachableError.
         """
         found: deque[str] = deque()
-        number = 0
+        number = size = 0
         with _downloaded(*self._parts) as lines:
             for number, line in enumerate(lines, 1):
                 if number == 1:
@@ -249,6 +251,9 @@ class FollowedLogviewer:
                     self._first = line
                 if number > self._seen:
                     found.append(line.rstrip("\r\n"))
+                    size += len(found[-1])
+                    while size > MAX_KEPT:
+                        size -= len(found.popleft())
         if number < self._seen:
             self._seen = 0
             return self.lines()
@@ -272,21 +277,6 @@ def _tail(lines: Iterable[str], count: int) -> list[str]:
     return list(kept)
 
 
-def _lines_of(answer: Any, where: str) -> Iterator[str]:
-    read = 0
+def _lines_of(answer: Any) -> Iterator[str]:
     while line := answer.readline(MAX_LINE):
-        read += len(line)
-        if read > MAX_READ:
-            raise NimbusError(f"the logviewer at {where} sends more than {MAX_READ} bytes: that is no log; is it one?")
         yield line.decode("utf-8", "replace")
-
-
-def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
-    """Return the conf of Nimbus, which has the places of logs and the port of logviewers."""
-    try:
-        conf = json.loads(nimbus.call("getNimbusConf"))
-    except (ValueError, RecursionError):
-        conf = None
-    if not isinstance(conf, dict):
-        raise UnreachableError(f"{nimbus.address} is no Nimbus: what it gives as its conf is no JSON object")
-    return conf

@@ -48,6 +48,7 @@ _PASSES = (  # what a broker answers while a topic is new, or a partition moves 
 )
 _AGAIN_SECS = 0.1  # between two questions to a broker that gave such an answer
 _HASTE_SECS = 1.0  # after which a refusal is looked for
+_SLOW_SECS = 30.0  # before a topology starts, for a broker that can be reached and is slow
 PARTS = ("key", "offset", "partition", "timestamp", "value")
 
 
@@ -85,6 +86,7 @@ class Topic:
         self._error = error
         self._options = options
         self._refusal = ""
+        self._is_away = False
         self._hears = True
         self._administers: Any = None
         self._settings = {
@@ -132,9 +134,12 @@ class Topic:
         """Return a partition, or an offset in it, in the form that librdkafka's calls take."""
         return self.kafka.TopicPartition(self.name, partition, *offset)
 
-    def partitions(self, consumer: Any, patience: float) -> int:
-        """Return the number of partitions, from a broker that may take ``patience`` seconds to answer."""
-        found = self._listed(consumer, patience).topics[self.name]
+    def partitions(self, consumer: Any, patience: float, before_start: bool = False) -> int:
+        """Return the number of partitions, from a broker that may take ``patience`` seconds to answer.
+
+        Before a topology starts, a broker that can be reached has longer: its machine may be busy.
+        """
+        found = self._listed(consumer, patience, _SLOW_SECS if before_start else 0.0).topics[self.name]
         if found.error is not None:
             raise self._error(f"{self.where} can't be used: {found.error.str()}; make the topic, or name another")
         return len(found.partitions)
@@ -238,13 +243,17 @@ class Topic:
 
         return self._asked(consumer, ask, patience)
 
-    def _listed(self, consumer: Any, patience: float) -> Any:
-        return self._asked(consumer, lambda secs: consumer.list_topics(self.name, timeout=secs), patience)
+    def _listed(self, consumer: Any, patience: float, if_there: float = 0.0) -> Any:
+        return self._asked(consumer, lambda secs: consumer.list_topics(self.name, timeout=secs), patience, if_there)
 
-    def _asked(self, consumer: Any, ask: Callable[[float], _Answer], patience: float) -> _Answer:
-        """Return what ``ask`` returns, which is called with the seconds that it may take. An answer that passes is asked for anew."""
-        self._refusal = ""
-        deadline = monotonic() + _HASTE_SECS + patience
+    def _asked(self, consumer: Any, ask: Callable[[float], _Answer], patience: float, if_there: float = 0.0) -> _Answer:
+        """Return what ``ask`` returns, which is called with the seconds that it may take. An answer that passes is asked for anew.
+
+        ``if_there``: the patience with brokers that can be reached, if it is longer.
+        """
+        self._refusal, self._is_away = "", False
+        begun = monotonic()
+        deadline, latest = begun + _HASTE_SECS + patience, begun + if_there
         timeout, first = min(_HASTE_SECS, patience), True  # librdkafka itself would go on asking after a refusal
         while True:
             try:
@@ -258,8 +267,9 @@ class Topic:
             passes = problem.name() in _PASSES
             if passes:
                 sleep(_AGAIN_SECS)
-            timeout = deadline - monotonic()
-            if timeout <= 0 or not (first or passes):
+            is_slow = problem.code() < 0 and not self._is_away and monotonic() < latest
+            timeout = _HASTE_SECS if is_slow else deadline - monotonic()
+            if timeout <= 0 or not (first or passes or is_slow):
                 break
             first = False
         if passes or problem.code() >= 0:  # librdkafka's own errors are below 0, such as that no broker was heard
@@ -267,8 +277,10 @@ class Topic:
         raise self._error(f"{self.where} does not answer: {problem.str()}; is a broker running there?")
 
     def _refused(self, error: Any) -> None:
-        if error.code() in (self.kafka.KafkaError._AUTHENTICATION, self.kafka.KafkaError._SSL):
+        of = self.kafka.KafkaError
+        if error.code() in (of._AUTHENTICATION, of._SSL):
             self._refusal = " ".join(error.str().split())
+        self._is_away |= error.code() in (of._TRANSPORT, of._RESOLVE, of._ALL_BROKERS_DOWN)
 
 
 def _revealed(name: str, value: Any) -> Any:

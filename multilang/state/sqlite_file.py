@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 WAIT_SECS = 60.0  # how long to wait for another task that is writing
 _BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
+_READ_BESIDE = ("-journal", *_BESIDE)  # what SQLite reads when it opens a file
 
 # Said of an older copy. The next start refuses it, and names the way to go on from it.
 PUT_BACK = "Put back the newest one; a topology that is started refuses the older one, and says how to go on from it"
@@ -79,7 +80,7 @@ class SqliteFile:
         Raises:
             StateError: It is damaged, or no file of this kind, or lacks commits that were made to it.
         """
-        self._make(path)
+        self.make(path)
         noted = self._noted(path)  # before the file is read, since others may be writing
         try:
             connection = self.connected(path)
@@ -104,6 +105,7 @@ class SqliteFile:
     def connected(self, path: str, wait_secs: float | None = None) -> SqliteConnection:
         """Return a connection that remembers which file it opened, for ``check_place``. The file is not read."""
         self._check_names(path)
+        self._check_strangers(path)
         # A connection is used by one thread at a time, but not always the same: several may wait for one topology.
         real = os.path.realpath(path)  # SQLite puts its other files beside this one, not beside a link to it
         connection = sqlite3.connect(
@@ -195,7 +197,8 @@ class SqliteFile:
             "lacks commits"
         )
 
-    def _make(self, path: str) -> None:
+    def make(self, path: str) -> None:
+        """Make the file, if it is missing, and its folder, so that this user alone may read them. Raises StateError."""
         try:
             private.check_owners(path)
             private.make_folder(os.path.dirname(path))
@@ -219,6 +222,19 @@ class SqliteFile:
                 "users there don't see the users of the original, nor the files that SQLite keeps beside it (-wal): "
                 "mount its folder instead"
             )
+
+    def _check_strangers(self, path: str) -> None:
+        real = os.path.realpath(path)
+        try:
+            private.check_owners(path, must_exist=True)
+            if private.is_open_to_all(real) and os.path.exists(real):
+                _take_names(real)
+        except FileNotFoundError:
+            raise self.gone(path) from None
+        except OSError as problem:
+            raise StateError(
+                f"the {self.what} {path} can't be used: {problem}; {_fix(problem, f'name another in {self.setting}')}"
+            ) from None
 
     def _noted(self, path: str) -> int:
         real = os.path.realpath(path)
@@ -328,7 +344,7 @@ class SqlitePlace(OwnedPlace):
 
     def beats(self) -> bytes | None:
         try:
-            with open(self._beats_path, "rb") as file:
+            with open(private.open_file(self._beats_path, os.O_RDONLY), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -597,6 +613,18 @@ class SqliteConnection(sqlite3.Connection):
                 f"the {self.kind.what} {self.path} was taken over by {Owner.from_text(row[1])} (epoch {row[0]}; this one has "
                 f"{epoch}): nothing more is written here"
             )
+
+
+def _take_names(real: str) -> None:
+    """Make the files that SQLite looks for beside a file, where everybody could: it would take their content for its own.
+
+    Raises:
+        OSError: They can't be made, or another account made one.
+    """
+    for path in (f"{real}{suffix}" for suffix in _READ_BESIDE):
+        if os.path.getsize(real):  # beside an empty one, SQLite removes them unread
+            private.make_file(path)
+        private.check_owner(path)
 
 
 def _fix(problem: OSError, usual: str) -> str:

@@ -237,7 +237,7 @@ _OTHERS = {
         drpc.invocations.port drpc.port nimbus.thrift.port storm.zookeeper.port transactional.zookeeper.port
         """,
     Kind("a port number, or 0 for none", _whole(0, 65535)): "nimbus.thrift.tls.port",
-    _FROM_1: "storm.zookeeper.session.timeout",
+    _FROM_1: "storm.zookeeper.connection.timeout storm.zookeeper.session.timeout",
     _SECS: "supervisor.worker.timeout.secs",
     _HOSTS: "drpc.servers nimbus.seeds storm.zookeeper.servers transactional.zookeeper.servers",
     _TEXT: """

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from multilang.component.find import (
     TOPOLOGY,
     YAML,
@@ -12,7 +15,8 @@ from multilang.component.find import (
     module_name,
     split_target,
 )
-from multilang.component.modules import load_module
+from multilang.component.modules import load_module, project_around
+from multilang.topology.conf_keys import renamed
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology
 
@@ -35,7 +39,8 @@ def load_topology(where: str) -> Topology:
         return declared
     place, attr = split_target(where)
     value = load_object(where)
-    if is_foreign(value):
+    is_own = not is_foreign(value)
+    if not is_own:
         attr, value = value.__name__, from_foreign(value, module_name(place))
     if callable(value) and not isinstance(value, type):
         _check_no_arguments(value, where)
@@ -50,9 +55,38 @@ def load_topology(where: str) -> Topology:
         raise TopologyError(
             f"{where} is {value!r}, not a Topology; name a Topology, or a function without arguments that returns one"
         )
+    if is_own:  # one of another library's comes with it
+        value = _in_project(value, place)
     value.origin = f"{place}:{attr}"
     _settle_home(value, place)
     return value
+
+
+def _in_project(topology: Topology, place: str) -> Topology:
+    """Return a topology with what its project of streamparse's gives it.
+
+    That is the environment's conf, which the topology's own overrides, and the folder of its components with their files. In a
+    project with multilang.toml the conf is that file's, which the command adds.
+    """
+    project = project_around(place) if place.endswith(".py") else None
+    if project is None:
+        return topology
+    has_settings = os.path.isfile(os.path.join(project.root, "multilang.toml"))
+    given = {} if has_settings else renamed(project.conf(project.environment()[1]))
+    lacking = {key: value for key, value in given.items() if key not in topology.conf}
+    own = topology.with_conf(lacking) if lacking else topology
+    if own.home is None and os.path.isdir(project.source) and (project.config or _is_made_of(own, project.source)):
+        from multilang.topology.home import Home
+
+        own.home = Home(project.source, plain=True)
+    return own
+
+
+def _is_made_of(topology: Topology, folder: str) -> bool:
+    """Return whether a class of a topology's components is in a folder."""
+    modules = (sys.modules.get(type(spec.component).__module__) for spec in topology.components.values())
+    files = (getattr(module, "__file__", None) or "" for module in modules)
+    return any(file.startswith(folder + os.sep) for file in files)
 
 
 def _settle_home(topology: Topology, place: str) -> None:

@@ -7,6 +7,7 @@ without a login.
 from __future__ import annotations
 
 from struct import Struct
+from time import monotonic
 
 from multilang.transport.base import LoginError, Transport
 
@@ -39,7 +40,7 @@ _MOST_STEPS = 20
 
 
 class Sasl(Transport):
-    """A SASL login.
+    """A SASL login. The server may be waited for as long as the socket's timeout in all, however many pieces its words come in.
 
     Args:
         mechanism: Makes the client's part of one login, given the server's host. It raises ConfigError when it lacks
@@ -52,12 +53,15 @@ class Sasl(Transport):
     def open(self, wire: socket.socket, host: str) -> socket.socket:
         mechanism = self._mechanism(host)
         first = mechanism.start()
+        secs = wire.gettimeout()
+        words = _Words(wire, mechanism.name)
         _send(wire, START, mechanism.name.encode())
         _send(wire, OK, first)
         for _ in range(_MOST_STEPS):
-            status, text = _receive(wire, mechanism.name)
+            status, text = words.receive()
             if status == COMPLETE:
                 mechanism.finish(text)
+                wire.settimeout(secs)
                 return wire
             if status != OK:
                 said = text.decode("utf-8", "replace")[:200].strip() or "no reason given"
@@ -70,18 +74,37 @@ def _send(wire: socket.socket, status: int, text: bytes) -> None:
     wire.sendall(_HEAD.pack(status, len(text)) + text)
 
 
-def _receive(wire: socket.socket, name: str) -> tuple[int, bytes]:
-    status, length = _HEAD.unpack(_exactly(wire, _HEAD.size, name))
-    if not OK <= status <= COMPLETE or length > _LONGEST:
-        raise LoginError(f"does not speak SASL, so that there is no login by {name}")
-    return status, _exactly(wire, length, name)
+class _Words:
+    """The server's words. Only the time in which they are waited for counts: a step of ours may wait for a KDC."""
 
+    def __init__(self, wire: socket.socket, name: str) -> None:
+        self._wire = wire
+        self._name = name
+        self._left = wire.gettimeout()  # seconds
 
-def _exactly(wire: socket.socket, size: int, name: str) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = wire.recv(size - len(parts))
-        if not part:
-            raise LoginError(f"hung up during the login by {name}: it knows no such login, or refuses it")
-        parts += part
-    return bytes(parts)
+    def receive(self) -> tuple[int, bytes]:
+        """Return a message's status and bytes."""
+        status, length = _HEAD.unpack(self._exactly(_HEAD.size))
+        if not OK <= status <= COMPLETE or length > _LONGEST:
+            raise LoginError(f"does not speak SASL, so that there is no login by {self._name}")
+        return status, self._exactly(length)
+
+    def _exactly(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            part = self._received(size - len(parts))
+            if not part:
+                raise LoginError(f"hung up during the login by {self._name}: it knows no such login, or refuses it")
+            parts += part
+        return bytes(parts)
+
+    def _received(self, most: int) -> bytes:
+        if self._left is None:
+            return self._wire.recv(most)
+        if self._left <= 0:
+            raise TimeoutError("timed out")
+        self._wire.settimeout(self._left)
+        begin = monotonic()
+        part = self._wire.recv(most)
+        self._left -= monotonic() - begin
+        return part

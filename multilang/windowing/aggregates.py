@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ReportedFailedException
+from multilang.component.errors import ConfigError, ReportedFailedException
 from multilang.windowing.keys import inner, outer
 
 TYPE_CHECKING = False
@@ -59,13 +59,24 @@ class Count(Aggregate):
         return first + second
 
 
+def checked_field(aggregate: str, field: object) -> str:
+    """Return the name of a field that an aggregate is given.
+
+    Raises:
+        ConfigError: It is no name.
+    """
+    if not isinstance(field, str) or not field:
+        raise ConfigError(f"{aggregate} needs a field's name, such as 'amount', not {field!r}")
+    return field
+
+
 class _OfField(Aggregate):
     """The base of aggregates of one field's values."""
 
     takes = "numbers"  # in the words of a message
 
     def __init__(self, field: str) -> None:
-        self.field = field
+        self.field = checked_field(type(self).__name__, field)
 
     def _refused(self, value: Any) -> ReportedFailedException:
         """Return the error for a value that the aggregate can't have."""
@@ -220,6 +231,8 @@ class TopN(_OfField):
 
     def __init__(self, n: int, field: str) -> None:
         super().__init__(field)
+        if type(n) is not int or n < 1:
+            raise ConfigError(f"TopN needs a whole number of values from 1, not {n!r}: write TopN(10, {field!r})")
         self.n = n
 
     def init(self) -> dict[Any, int]:

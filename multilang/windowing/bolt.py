@@ -6,7 +6,7 @@ from multilang.component.errors import ConfigError
 from multilang.component.streams import Stream
 from multilang.windowing.batches import batch_of
 from multilang.windowing.declared import DeclaredWindows
-from multilang.windowing.settings import Settings
+from multilang.windowing.settings import Settings, name_or_none
 from multilang.windowing.task import WindowTask
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class WindowedBolt(DeclaredWindows):
 
     def declared_streams(self) -> dict[str, Stream]:
         streams = super().declared_streams()
-        late = self.late_stream
+        late = name_or_none(self.late_stream, "late_stream", "a stream's name")
         if late is not None:
             if late in streams:
                 raise ConfigError(

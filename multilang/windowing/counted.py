@@ -45,10 +45,12 @@ class CountWindows(Windows):
         slot = -(-count // step) * step
         line = self.lines.get(key)
         pane = None if line is None else line.get(slot)
-        if pane is None:
-            pane = self.opened(key, slot)
         if pane is not None:
             keeper.put(key, slot, pane, tup)
+        elif self._is_in_a_window(slot):
+            pane = keeper.begin(key, slot, tup)
+            self.lines.setdefault(key, {})[slot] = pane
+        if pane is not None:
             pane.last = ts
         self._counts[key] = count  # not earlier: one that failed is no tuple of a window
         if self.counted is not None:
@@ -61,11 +63,14 @@ class CountWindows(Windows):
 
     def opened(self, key: Key, slot: int) -> Pane | None:
         """Return a new pane for a slice of a key's tuples; None if no window has it, since there are gaps between them."""
-        if slot <= -(-slot // self.slide) * self.slide - self._length:
+        if not self._is_in_a_window(slot):
             return None
         pane = self.keeper.open()
         self.lines.setdefault(key, {})[slot] = pane
         return pane
+
+    def _is_in_a_window(self, slot: int) -> bool:
+        return slot > -(-slot // self.slide) * self.slide - self._length
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
@@ -129,9 +134,8 @@ class Latest(Windows):
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         self._serial += 1
-        pane = self.keeper.open()
+        pane = self.keeper.begin(key, self._serial, tup)
         pane.last = ts
-        self.keeper.put(key, self._serial, pane, tup)
         self._append(key, self._serial, pane)
 
     def advance(self, watermark: int) -> None:
@@ -192,9 +196,8 @@ class Recent(Windows):
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         count = self._counts.get(key, 0) + 1
-        pane = self.keeper.open()
+        pane = self.keeper.begin(key, count, tup)
         pane.last = ts
-        self.keeper.put(key, count, pane, tup)
         self._counts[key] = count
         if self.counted is not None:
             self.counted[key] = None

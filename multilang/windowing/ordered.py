@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
+from multilang.component.errors import FailedException
 from multilang.windowing.panes import Waiting, Windows
 
 TYPE_CHECKING = False
@@ -42,8 +43,12 @@ class Ordered(Windows):
             ts, _, waiting = heappop(heap)
             windows.advance(ts)
             self.keeper.released(waiting)
-            windows.add(waiting.key, ts, waiting.tup)
-            self.keeper.added()
+            try:
+                windows.add(waiting.key, ts, waiting.tup)
+            except FailedException as error:  # from its aggregate: what process_window raises is no such thing
+                self.keeper.refused(waiting.tup, error)
+            else:
+                self.keeper.added()
         windows.advance(watermark)
         self.watermark = watermark
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
+    from multilang.component.errors import FailedException
     from multilang.protocol.messages import Tuple
 
     Key: TypeAlias = Hashable
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
         def open(self) -> Pane:
             """Return a new pane."""
+
+        def begin(self, key: Key, slot: int, tup: Tuple) -> Pane:
+            """Return a new pane that has a tuple; there is none if the tuple fails."""
 
         def put(self, key: Key, slot: int, pane: Pane, tup: Tuple) -> object:
             """Add a tuple to a pane."""
@@ -84,6 +88,9 @@ if TYPE_CHECKING:
         def added(self) -> object:
             """Take note that a tuple that had waited is in its windows."""
 
+        def refused(self, tup: Tuple, error: FailedException) -> object:
+            """Fail a tuple that had waited, and that its windows can't have."""
+
 
 EARLY = "early"
 ON_TIME = "on time"
@@ -103,7 +110,8 @@ class Pane:
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
         fired: The number of times that it was in an evaluated window, where that matters.
-        numbers: How often windows were evaluated whose first pane it was, by their ends; None: none of them.
+        numbers: How often windows were evaluated whose first pane it was, by their ends, or by their starts if they are sessions; None:
+            none of them.
         slot: Its place among the panes of its key, where there is state.
         dirty: True if the state is to be told of it at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple; None: none of them.

@@ -255,7 +255,11 @@ class SavedTask(WindowTask):
             pane.fresh_from = pane.spilled + len(pane.accumulator)
         else:
             saved = self.aggregate.save(pane.accumulator)
-        ids = None if pane.ids is None else [(*place, outer(id)) for *place, id in pane.ids[begin:]]
+        ids = None
+        if pane.ids is not None:
+            # Tuples that were stored without id_field have none, so that those of the new ones are counted from the end.
+            known = max(0, len(pane.ids) - len(saved)) if self._keeps_tuples else 0
+            ids = [(*place, outer(id)) for *place, id in pane.ids[known:]]
         numbers = list((pane.numbers or {}).items())
         is_touched = (key, slot) in self._touched  # it has tuples that were in no early evaluation yet
         parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids, numbers, is_touched]

@@ -46,29 +46,21 @@ class SessionWindows(Windows):
         self._pushed = 0
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        line = self._lines.get(key)
-        if line is None:
-            line = self._lines[key] = []
         gap = self._gap
-        session: _Session | None = None
-        for each in [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]:
-            if session is None:
-                session = each
-            else:
-                self._absorb(key, line, session, each)
-        if session is None:
-            self._serial += 1
-            session = _Session(self._serial, self.keeper.open())
-            session.pane.first = session.pane.last = ts
-            line.append(session)
-            self._schedule(key, session)
-        pane = session.pane
-        was_last = pane.last
-        if ts < pane.first:
-            pane.first = ts
-        elif ts > was_last:
-            pane.last = ts
-        self.keeper.put(key, session.slot, pane, tup)
+        line = self._lines.get(key, ())
+        near = [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]
+        # First of all the tuple is put: one that fails neither makes a session longer nor joins two.
+        if not near:
+            session = self._begin(key, ts, tup)
+            pane = session.pane
+        else:
+            session = near[0]
+            pane = session.pane
+            self.keeper.put(key, session.slot, pane, tup)
+            pane.first = min(pane.first, ts)
+            pane.last = max(pane.last, ts)
+            for each in near[1:]:
+                self._absorb(key, self._lines[key], session, each)
         if session.is_done or pane.last + gap <= self.watermark:
             if pane.last + gap <= self.watermark:
                 session.is_done = True
@@ -115,6 +107,8 @@ class SessionWindows(Windows):
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
         self._serial = max(self._serial, slot)
+        if pane.fired and pane.numbers is None:  # stored by a version that had one number for all starts of a session
+            pane.numbers = {pane.first: pane.fired}
         session = _Session(slot, pane)
         self._lines.setdefault(key, []).append(session)
         end = pane.last + self._gap
@@ -122,6 +116,15 @@ class SessionWindows(Windows):
             session.is_done = True
             end += self.lateness
         self._push(end, key, session)
+
+    def _begin(self, key: Key, ts: int, tup: Tuple) -> _Session:
+        """Return a new session that has a tuple."""
+        self._serial += 1
+        session = _Session(self._serial, self.keeper.begin(key, self._serial, tup))
+        session.pane.first = session.pane.last = ts
+        self._lines.setdefault(key, []).append(session)
+        self._schedule(key, session)
+        return session
 
     def _schedule(self, key: Key, session: _Session) -> None:
         self._push(session.pane.last + self._gap, key, session)
@@ -134,6 +137,8 @@ class SessionWindows(Windows):
         one, two = session.pane, other.pane
         one.first = min(one.first, two.first)
         one.last = max(one.last, two.last)
+        if two.numbers:
+            one.numbers = {**(one.numbers or {}), **two.numbers}
         self.keeper.merge(key, one, two)
         two.held = []
         two.ids = None
@@ -143,5 +148,9 @@ class SessionWindows(Windows):
 
     def _evaluate(self, key: Key, session: _Session, timing: str) -> None:
         pane = session.pane
-        number, pane.fired = pane.fired, pane.fired + 1
+        number = 0 if pane.numbers is None else pane.numbers.get(pane.first, 0)
+        if pane.count and (timing != ON_TIME or self.lateness):  # otherwise it is skipped, or gone at once
+            if pane.numbers is None:
+                pane.numbers = {}
+            pane.numbers[pane.first] = number + 1
         self.keeper.fire(key, (pane.first, pane.last + self._gap), [pane], [pane], timing, number, pane.last)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from operator import itemgetter
 
 from multilang.component.errors import ConfigError
 from multilang.windowing.aggregates import Aggregate
-from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds
+from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,22 +53,21 @@ class Settings:
         self.window = self._window(bolt.window, conf)
         self.key_by = self._key_by(bolt.key_by)
         self.has_event_time = bolt.timestamp_field is not None or bolt.has_own_timestamp()
-        self.timestamp_field = self._field(bolt.timestamp_field, "timestamp_field")
+        self.timestamp_field = self._name(bolt.timestamp_field, "timestamp_field")
         self.lag_ms = self._ms(bolt.lag, "lag", conf, LAG_MS)
         self.interval_ms = self._ms(bolt.watermark_interval, "watermark_interval", conf, INTERVAL_MS, least=1)
         self.lateness_ms = self._ms(bolt.allowed_lateness, "allowed_lateness")
         self.idle_ms = None if bolt.idle_after is None else self._ms(bolt.idle_after, "idle_after", least=1)
-        self.late_stream = self._field(conf.get(LATE_STREAM, bolt.late_stream), "late_stream")
-        self.id_field = self._field(conf.get(ID_FIELD, bolt.id_field), "id_field")
+        self.late_stream = self._name(bolt.late_stream, "late_stream", conf, LATE_STREAM, "a stream's name")
+        self.id_field = self._name(bolt.id_field, "id_field", conf, ID_FIELD)
         self.aggregate: Aggregate | None = bolt.aggregate
-        self.anchor = bolt.anchor
+        self.anchor = self._one_of(bolt.anchor, "anchor", ANCHORS)
         self.early_count, self.early_ms = self._early(bolt.early)
-        self.accumulating = bolt.accumulating
+        self.accumulating = self._one_of(bolt.accumulating, "accumulating", (True, False))
         self.memory_limit = self._memory_limit(bolt.memory_limit)
         self.spills = self._spills(bolt)
-        self.keep_expired = (
-            bolt.keep_expired if bolt.keep_expired is not None else self.key_by is None and bolt.aggregate is None
-        )
+        keeps = self._one_of(bolt.keep_expired, "keep_expired", (None, True, False))
+        self.keep_expired = self.key_by is None and bolt.aggregate is None if keeps is None else keeps
         self._check(bolt)
 
     @property
@@ -95,7 +95,7 @@ class Settings:
         return found
 
     def check_limits(self, conf: Mapping[str, Any]) -> None:
-        """Check that tuples can be kept for as long as they are in windows, as Storm does.
+        """Check that tuples can be kept for as long as they are in windows, as Storm does, which leaves out what event time adds.
 
         Args:
             conf: The topology's conf with the bolt's own.
@@ -103,23 +103,35 @@ class Settings:
         Raises:
             ConfigError: Tuples would time out, or spouts would wait for acks, before the windows end.
         """
-        timeout, window = conf.get(TIMEOUT, 30), self.window
-        if isinstance(window, Session):
-            ms, pending, what = window.gap_ms, 0, f"the gap of {window!r}"
-        else:
-            ms, pending = window.length_ms + window.slide_ms, window.length_count + window.slide_count
-            what = f"length and slide of {window!r}"
-        if _is_number(timeout) and conf.get(TIMEOUTS) is not False and ms > timeout * 1000:
+        timeout, (longest, what) = conf.get(TIMEOUT, 30), self._held()
+        if _is_number(timeout) and conf.get(TIMEOUTS) is not False and longest > timeout * 1000:
             raise ConfigError(
-                f"{self.who}: {what} make {ms / 1000:g} s, and {TIMEOUT} is {timeout:g}: tuples would time out before their windows "
-                f"end, and be replayed. Set {TIMEOUT} to {-(-ms // 1000)} or more, or make it a StatefulWindowedBolt, which acks early"
+                f"{self.who}: {what} make {longest / 1000:g} s, and {TIMEOUT} is {timeout:g}: tuples would time out before their windows "
+                f"end, and be replayed. Set {TIMEOUT} to {-(-longest // 1000)} or more, or make it a StatefulWindowedBolt, which acks early"
             )
+        window = self.window
         most: Any = conf.get(MAX_SPOUT_PENDING)
+        pending = 0 if isinstance(window, Session) else window.length_count + window.slide_count
         if _is_number(most) and pending > most:
             raise ConfigError(
-                f"{self.who}: {what} make {pending} tuples, and {MAX_SPOUT_PENDING} is {most}: the spouts would wait for acks before "
-                f"a window is full. Set {MAX_SPOUT_PENDING} to {pending} or more, or make it a StatefulWindowedBolt, which acks early"
+                f"{self.who}: length and slide of {window!r} make {pending} tuples, and {MAX_SPOUT_PENDING} is {most}: the spouts would "
+                f"wait for acks before a window is full. Set {MAX_SPOUT_PENDING} to {pending} or more, or make it a StatefulWindowedBolt, "
+                "which acks early"
             )
+
+    def _held(self) -> tuple[int, str]:
+        """Return the milliseconds for which tuples are held, and what makes them, in words."""
+        window = self.window
+        if isinstance(window, Session):
+            length, slide, by_storm = window.gap_ms, 0, f"the gap of {window!r}"
+        else:
+            length, slide, by_storm = window.length_ms, window.slide_ms, f"length and slide of {window!r}"
+        held = [(length + slide, by_storm)]
+        if self.has_event_time:  # which Storm leaves out
+            added = [name for name, ms in (("lag", self.lag_ms), ("allowed_lateness", self.lateness_ms)) if ms]
+            held.append((length + self.lag_ms + self.lateness_ms, f"{window!r} and its {' and '.join(added)}"))
+            held.append((self.interval_ms, "the times between watermarks (watermark_interval)"))
+        return max(held, key=itemgetter(0))
 
     # ---- one setting each ----
 
@@ -164,12 +176,6 @@ class Settings:
             raise ConfigError(f"{self.who}: key_by is {declared!r}; give a field's name, or a list of names")
         return tuple(names)
 
-    def _field(self, value: object, name: str) -> str | None:
-        if value is not None and (not isinstance(value, str) or not value):
-            what = "a stream's name" if name == "late_stream" else "a field's name"
-            raise ConfigError(f"{self.who}: {name} is {value!r}; give {what}")
-        return value
-
     def _ms(
         self, value: object, name: str, conf: Mapping[str, Any] | None = None, key: str = "", least: int = 0
     ) -> int:
@@ -179,6 +185,24 @@ class Settings:
         if type(given) is not int or given < least:
             raise ConfigError(f"{self.who}: {key} is {given!r}; use a whole number of milliseconds from {least}")
         return given
+
+    def _name(
+        self,
+        value: object,
+        name: str,
+        conf: Mapping[str, Any] | None = None,
+        key: str = "",
+        wanted: str = "a field's name",
+    ) -> str | None:
+        given = None if conf is None else conf.get(key)
+        if given is None:
+            return name_or_none(value, f"{self.who}: {name}", wanted)
+        return name_or_none(given, f"{self.who}: {key}", wanted)
+
+    def _one_of(self, value: Any, name: str, allowed: tuple[Any, ...]) -> Any:
+        if not any(isinstance(value, type(each)) and value == each for each in allowed):
+            raise ConfigError(f"{self.who}: {name} is {value!r}; use one of {', '.join(map(repr, allowed))}")
+        return value
 
     def _early(self, value: object) -> tuple[int, int]:
         if value is None:
@@ -197,9 +221,7 @@ class Settings:
         return value
 
     def _spills(self, bolt: DeclaredWindows) -> bool:
-        chosen = bolt.at_memory_limit
-        if chosen not in AT_LIMIT:
-            raise ConfigError(f"{self.who}: at_memory_limit is {chosen!r}; use one of {', '.join(map(repr, AT_LIMIT))}")
+        chosen = self._one_of(bolt.at_memory_limit, "at_memory_limit", AT_LIMIT)
         if chosen is not None and self.memory_limit is None:
             raise ConfigError(
                 f"{self.who}: at_memory_limit is {chosen!r}, and there is no limit; set memory_limit, too"
@@ -234,8 +256,6 @@ class Settings:
             raise ConfigError(
                 f"{who}: aggregate is {self.aggregate!r}; give an Aggregate, such as Count() or Sum('amount'), or None"
             )
-        if self.anchor not in ANCHORS:
-            raise ConfigError(f"{who}: anchor is {self.anchor!r}; use one of {', '.join(map(repr, ANCHORS))}")
         if self.lateness_ms and self.is_counted:
             raise ConfigError(
                 f"{who}: allowed_lateness is for windows by duration and sessions, and {self.window!r} has a count"
@@ -245,12 +265,37 @@ class Settings:
         )
         if (self.early_count or self.early_ms) and not is_tumbling:
             raise ConfigError(f"{who}: early is for tumbling windows and sessions, and the window is {self.window!r}")
+        if is_tumbling and isinstance(self.window, Sliding):
+            # By event time, a window is open until the watermark has passed its end, however long that takes.
+            by_count = 0 < self.window.length_count <= self.early_count
+            by_time = 0 < self.window.length_ms <= self.early_ms and not self.has_event_time
+            if by_count or by_time:
+                raise ConfigError(
+                    f"{who}: early is {shown(bolt.early)}, and {self.window!r} ends before an early result would come; give less than the "
+                    "window's length, or None"
+                )
         if not self.accumulating and not is_tumbling:
             raise ConfigError(
                 f"{who}: accumulating = False is for tumbling windows and sessions, and the window is {self.window!r}"
             )
         if self.keep_expired and self.aggregate is not None:
             raise ConfigError(f"{who}: keep_expired is set, but a bolt with an aggregate keeps no tuples")
+
+
+def name_or_none(value: object, what: str, wanted: str) -> str | None:
+    """Return a name that a setting has, which may be None.
+
+    Args:
+        value: The value of the setting.
+        what: The setting, for the message.
+        wanted: What is to be written, for the message.
+
+    Raises:
+        ConfigError: It is neither a name nor None.
+    """
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise ConfigError(f"{what} is {value!r}; give {wanted}, or None")
 
 
 def _size(conf: Mapping[str, Any], count_key: str, ms_key: str) -> int | timedelta | None:

@@ -6,7 +6,7 @@ from functools import cache
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
-from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.aggregates import Aggregate, checked_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ApproximateDistinct(Aggregate):
     def __init__(self, field: str, precision: int = 12) -> None:
         if type(precision) is not int or not 4 <= precision <= 21:
             raise ConfigError(f"ApproximateDistinct needs a precision from 4 to 21, not {precision!r}")
-        self.field = field
+        self.field = checked_field(type(self).__name__, field)
         self.precision = precision
         _datasketches()
 

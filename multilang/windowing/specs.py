@@ -13,31 +13,43 @@ if TYPE_CHECKING:
     Size: TypeAlias = int | timedelta
 
 _LONGEST_MS = 2**31 - 1  # Storm's Duration is an int of milliseconds
+_MOST = 2**31 - 1  # and its Count an int
 
 
 def milliseconds(number: float) -> timedelta:
     """Return a duration of so many milliseconds."""
-    return timedelta(milliseconds=number)
+    return _duration("milliseconds", number)
 
 
 def seconds(number: float) -> timedelta:
     """Return a duration of so many seconds."""
-    return timedelta(seconds=number)
+    return _duration("seconds", number)
 
 
 def minutes(number: float) -> timedelta:
     """Return a duration of so many minutes."""
-    return timedelta(minutes=number)
+    return _duration("minutes", number)
 
 
 def hours(number: float) -> timedelta:
     """Return a duration of so many hours."""
-    return timedelta(hours=number)
+    return _duration("hours", number)
 
 
 def days(number: float) -> timedelta:
     """Return a duration of so many days."""
-    return timedelta(days=number)
+    return _duration("days", number)
+
+
+def _duration(unit: str, number: object) -> timedelta:
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        try:
+            return timedelta(**{unit: number})
+        except (OverflowError, ValueError):  # not finite, or too long
+            pass
+    raise ConfigError(
+        f"{unit}({number!r}) is no duration; give a finite number that is not above 24.8 days, such as {unit}(10)"
+    )
 
 
 class Sliding:
@@ -69,7 +81,7 @@ class Sliding:
         return hash((self.length, self.slide))
 
     def __repr__(self) -> str:
-        return f"Sliding({_shown(self.length)}, {_shown(self.slide)})"
+        return f"Sliding({shown(self.length)}, {shown(self.slide)})"
 
 
 class Tumbling(Sliding):
@@ -86,7 +98,7 @@ class Tumbling(Sliding):
         super().__init__(length, length)
 
     def __repr__(self) -> str:
-        return f"Tumbling({_shown(self.length)})"
+        return f"Tumbling({shown(self.length)})"
 
 
 class Session:
@@ -114,7 +126,7 @@ class Session:
         return hash(self.gap)
 
     def __repr__(self) -> str:
-        return f"Session({_shown(self.gap)})"
+        return f"Session({shown(self.gap)})"
 
 
 def duration_ms(value: object, what: str, least: int = 0) -> int:
@@ -132,11 +144,11 @@ def duration_ms(value: object, what: str, least: int = 0) -> int:
         raise ConfigError(f"{what} is {value!r}; write a duration, such as seconds(10)")
     ms = value / timedelta(milliseconds=1)
     if ms != int(ms):
-        raise ConfigError(f"{what} is {_shown(value)}; durations are whole milliseconds")
+        raise ConfigError(f"{what} is {shown(value)}; durations are whole milliseconds")
     if ms < least:
-        raise ConfigError(f"{what} is {_shown(value)}; write a duration of {least} ms or more")
+        raise ConfigError(f"{what} is {shown(value)}; write a duration of {least} ms or more")
     if ms > _LONGEST_MS:
-        raise ConfigError(f"{what} is {_shown(value)}, and Storm's durations have {_LONGEST_MS} ms (24.8 days) at most")
+        raise ConfigError(f"{what} is {shown(value)}, and Storm's durations have {_LONGEST_MS} ms (24.8 days) at most")
     return int(ms)
 
 
@@ -148,10 +160,13 @@ def _sizes(value: object, what: str) -> tuple[int, int]:
         raise ConfigError(f"{what} is {value!r}; write a whole number of tuples, or a duration, such as seconds(10)")
     if value < 1:
         raise ConfigError(f"{what} is {value}; a window has 1 tuple or more")
+    if value > _MOST:
+        raise ConfigError(f"{what} is more than {_MOST}, which Storm's counts have at most")
     return value, 0
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a size as it is written in a declaration."""
     if not isinstance(value, timedelta):
         return repr(value)
     secs = value.total_seconds()

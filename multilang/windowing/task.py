@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import FailedException, ReportedFailedException
+from multilang.component.report import report_exception
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows
 from multilang.windowing.errors import MemoryLimitError
@@ -338,6 +339,17 @@ class WindowTask:
             self.in_memory += 1
         return Pane(self._init())
 
+    def begin(self, key: Key, slot: int, tup: Tuple) -> Pane:
+        """Return a new pane that has a tuple; there is none if the tuple fails."""
+        before = self.in_memory
+        pane = self.open()
+        try:
+            self.put(key, slot, pane, tup)
+        except BaseException:
+            self.in_memory = before
+            raise
+        return pane
+
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
         """Return ``put``, with no more work in it than the settings ask for."""
         add, holds = self._add, not self._acks_at_once
@@ -373,7 +385,6 @@ class WindowTask:
         first.count += second.count
         if self._keeps_tuples:
             second.accumulator = []  # they are the first one's now
-        first.fired = max(first.fired, second.fired)
         first.held += second.held
         if second.kept:
             first.kept = (first.kept or []) + second.kept
@@ -402,7 +413,7 @@ class WindowTask:
         bounds = start, end
         window, aggregate, accumulating = settings.window, settings.aggregate, settings.accumulating
         last = start if isinstance(window, Session) else at if window.slide_count else end
-        place: list[Any] = [self._context.task_index, last]
+        place: list[Any] = [None if settings.key_by is not None else self._context.task_index, last]
         if not self._acks_at_once and isinstance(window, Sliding) and window.slide_count:
             place.append(self._origin)  # a task that is started again begins to count anew
         keeps_expired = settings.keep_expired
@@ -502,6 +513,13 @@ class WindowTask:
         """Evaluate what is due at once, since a tuple that had waited is in its windows."""
         if self._early:
             self._fire_early_counts()
+
+    def refused(self, tup: Tuple, error: FailedException) -> None:
+        """Fail a tuple that had waited, and its replays, since its windows can't have it."""
+        if isinstance(error, ReportedFailedException) or not tup.unfinished:  # otherwise nobody would hear of it
+            report_exception(self.bolt, error, tup)
+        again = self._replays.unassigned() if self._replays is not None else ()
+        self._collector.settle_many([tup, *again], False)
 
     def released(self, waiting: Waiting) -> None:
         """Take note that a tuple waits no more: it is added next."""

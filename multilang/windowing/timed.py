@@ -300,16 +300,20 @@ class TimeWindows(Windows):
         self.keeper.fire(key, (end - self._length, end), panes, new, timing, number, end)
 
     def _next_number(self, panes: Sequence[Pane], end: int) -> int:
-        """Return how often the window was evaluated, once more than when this was asked last."""
+        """Return how often the window was evaluated before, and count this time, too, unless it has no tuples to evaluate."""
+        is_tumbling = self._length == self._slide
         if self.lateness:
             number = max(pane.numbers.get(end, 0) if pane.numbers else 0 for pane in panes)
+        else:
+            number = panes[0].fired if is_tumbling else 0
+        if not any(pane.count for pane in panes):
+            return number
+        if self.lateness:
             first = panes[0]  # which lives as long as late tuples may come for the window, and is saved with its number
             if first.numbers is None:
                 first.numbers = {}
             first.numbers[end] = number + 1
-        else:
-            number = panes[0].fired if self._length == self._slide else 0
-        if self._length == self._slide:
+        if is_tumbling:
             panes[0].fired += 1
         return number
 

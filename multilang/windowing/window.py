@@ -28,7 +28,7 @@ class Window:
             with its last tuple.
         timing: "on time"; or "early" if tuples are still to come, or "late" if it was evaluated before and a late
             tuple came.
-        number: The number of times that this window was evaluated before.
+        number: The number of times that a window with this id was evaluated before.
         count: The number of its tuples.
     """
 
@@ -57,7 +57,7 @@ class Window:
         aggregate: Aggregate | None,
         timing: str,
         number: int,
-        place: Sequence[int],
+        place: Sequence[int | None],
     ) -> None:
         self.key = key
         self.start, self.end = bounds
@@ -78,7 +78,7 @@ class Window:
         has another id when an earlier tuple than its first one comes.
         """
         task, *place = self._place
-        return dumps([task if self.key is None else self.key, *place])
+        return dumps([self.key if task is None else task, *place])  # a key may be None, too
 
     @property
     def tuples(self) -> list[Tuple]:

@@ -16,6 +16,7 @@ import os
 import socket
 import struct
 from multiprocessing.connection import Connection
+from time import monotonic
 
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
@@ -32,6 +33,7 @@ MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block d
 _GREETING = b"#multilang served 2#"
 _RANDOM = 32  # bytes of each end's random number
 _LONGEST_PROOF = 256  # bytes of a message before the other end is known
+_LENGTH = struct.Struct("!i")  # of a message, before it
 _REFUSED = b"#refused#"
 STALLED_SECS = 30.0  # longest silence while a message is due; an end that works on an answer says so more often
 
@@ -74,7 +76,8 @@ def _named_file(file: str) -> str:
 class Channel:
     """One end of a connection.
 
-    ``stalled_secs``: how long the other end may send nothing, or read nothing, when it should.
+    ``stalled_secs``: how long the other end may send nothing, or read nothing, when it should; and how long it has in all to
+    authenticate itself.
     """
 
     def __init__(self, sock: socket.socket, stalled_secs: float = STALLED_SECS) -> None:
@@ -85,6 +88,7 @@ class Channel:
         # waits.
         self._socket = sock.dup()
         self._connection = Connection(sock.detach())
+        self._secs = stalled_secs
         self.patience(stalled_secs)
 
     def patience(self, secs: float) -> None:
@@ -99,8 +103,9 @@ class Channel:
         ``first``: this end, the server's, asks first. ``secret_file``: the file that has this end's secret, for the
         message. Raises SourceError if the secrets differ.
         """
+        end = monotonic() + self._secs
         try:
-            same = self._proves_as_server(key) if first else self._proves_as_client(key)
+            same = self._proves_as_server(key, end) if first else self._proves_as_client(key, end)
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
         except ValueError:
@@ -111,10 +116,10 @@ class Channel:
                 fix = f"put the serving driver's into {_named_file(secret_file)}"
             raise SourceError(f"the two ends do not have the same secret; {fix}")
 
-    def _proves_as_server(self, key: bytes) -> bool:
+    def _proves_as_server(self, key: bytes, end: float) -> bool:
         ours = os.urandom(_RANDOM)
         self._connection.send_bytes(_GREETING + ours)
-        proof = self._connection.recv_bytes(_LONGEST_PROOF)
+        proof = self._proof(end)
         theirs, digest = proof[:_RANDOM], proof[_RANDOM:]
         if not hmac.compare_digest(digest, _digest(key, b"client", ours, theirs)):
             self._connection.send_bytes(_REFUSED)
@@ -122,15 +127,34 @@ class Channel:
         self._connection.send_bytes(_digest(key, b"server", ours, theirs))
         return True
 
-    def _proves_as_client(self, key: bytes) -> bool:
-        greeting = self._connection.recv_bytes(_LONGEST_PROOF)
+    def _proves_as_client(self, key: bytes, end: float) -> bool:
+        greeting = self._proof(end)
         theirs = greeting[len(_GREETING) :]
         if not greeting.startswith(_GREETING) or len(theirs) != _RANDOM:
             raise ValueError("no greeting of ours")
         ours = os.urandom(_RANDOM)
         self._connection.send_bytes(ours + _digest(key, b"client", theirs, ours))
-        digest = self._connection.recv_bytes(_LONGEST_PROOF)
+        digest = self._proof(end)
         return hmac.compare_digest(digest, _digest(key, b"server", theirs, ours))
+
+    def _proof(self, end: float) -> bytes:
+        """Return a short message that is there in time: a byte now and then is no silence, and still too slow."""
+        (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, end))
+        if not 0 <= size <= _LONGEST_PROOF:
+            raise ValueError("no proof has so many bytes")
+        return self._exactly(size, end)
+
+    def _exactly(self, size: int, end: float) -> bytes:
+        data = b""
+        while len(data) < size:
+            left = end - monotonic()
+            if left <= 0 or not self._connection.poll(left):
+                raise TimeoutError("the other end took too long")
+            part = self._socket.recv(size - len(data))
+            if not part:
+                raise EOFError("it hung up")
+            data += part
+        return data
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
         """Send a message. Raises SourceUnavailable when the other end is gone, or does not read."""

@@ -13,7 +13,7 @@ from threading import Lock
 from time import time
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import FencedError
+from multilang.state.errors import FencedError, StateError
 from multilang.state.owner import OwnedPlace, Owner, Ownership, claim
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.identity import Mark
@@ -427,10 +427,13 @@ def _connected(path: str | None) -> SqliteConnection:
 
     path = _path(path)
     try:
+        _file().make(path)
         connection = _file().connected(path, _BUSY_SECS)
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             _lay_out(connection, path)
+    except StateError as error:
+        raise SourceError(f"{path} can't keep how far the spout is: {error}") from None
     except sqlite3.Error as error:
         raise SourceError(
             f"{path} can't keep how far the spout is: {error}; name another file with SQLiteStore(path)"
@@ -508,7 +511,7 @@ def _refuse_left(group: str, connection: SqliteConnection) -> None:
             found = before.row("SELECT 1 FROM watermarks WHERE grouped = ?", group)  # a table of layout 1, now a view
         finally:
             before.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, StateError):
         return
     if found:
         raise SourceError(

@@ -33,7 +33,7 @@ def positions_in(path: str, row: int) -> dict[int, Any]:
 
     Another process may have claimed the log.
     """
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(FILE.connected(path)) as connection:
         return _positions(connection, row)
 
 

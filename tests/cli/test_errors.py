@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from multilang.cli.app import run_app
+from multilang.cli.loading import TopologyFault, load
 from tests.cli.command import ROOT, multilang, topology
 
 SMALL = topology("small")
@@ -49,12 +51,15 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("arguments", "says"), REFUSALS.values(), ids=REFUSALS)
-def test_a_wrong_command_line_is_refused_with_the_reason(arguments: list[str], says: str) -> None:
-    shown = multilang(*arguments)
-    assert shown.returncode == 2
-    assert says in shown.stderr
-    assert "Traceback" not in shown.stderr
-    assert shown.stdout == ""
+def test_a_wrong_command_line_is_refused_with_the_reason(
+    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert run_app(arguments) == 2  # in this process: nothing is started
+    shown = capsys.readouterr()
+    assert says in shown.err
+    assert "Traceback" not in shown.err
+    assert shown.out == ""
 
 
 def test_a_file_that_is_not_python_is_shown_where_it_is_wrong(tmp_path: Path) -> None:
@@ -65,13 +70,50 @@ def test_a_file_that_is_not_python_is_shown_where_it_is_wrong(tmp_path: Path) ->
     assert "SyntaxError" in shown.stderr
 
 
+IMPORTING = {
+    "import nosuchlibrary\n": (
+        "there is no module 'nosuchlibrary'; install the package that brings it, or, if it is a file of yours, put its folder on "
+        "PYTHONPATH"
+    ),
+    "\nimport json.nothing\n": (
+        "the package 'json' has no module 'json.nothing'; look at the spelling, and whether the file is there"
+    ),
+    "from json import nothing\n": "cannot import name 'nothing' from 'json' (",
+}
+
+
+@pytest.mark.parametrize("text", IMPORTING)
+def test_an_import_that_fails_is_one_sentence_with_its_place(text: str, tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("import beside\n")
+    (tmp_path / "beside.py").write_text(text)
+    with pytest.raises(TopologyFault) as told:
+        load(f"{tmp_path}/wrong.py")
+    place = f"{tmp_path}/beside.py, line {text.count(chr(10))}: "
+    assert str(told.value).startswith(place + IMPORTING[text])
+    assert "\n" not in str(told.value)
+
+
+def test_a_package_that_lacks_another_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    packages = tmp_path / "site-packages"
+    packages.mkdir()
+    (packages / "halfapackage.py").write_text("import its_other_half\n")
+    monkeypatch.syspath_prepend(packages)
+    (tmp_path / "uses_half.py").write_text("import halfapackage\n")
+    with pytest.raises(TopologyFault) as told:
+        load(f"{tmp_path}/uses_half.py")
+    assert str(told.value).startswith(
+        f"{tmp_path}/uses_half.py, line 1: there is no module 'its_other_half', which {packages}/halfapackage.py imports; install"
+    )
+
+
 def test_an_exception_of_the_topologys_own_code_is_shown_from_that_code_on(tmp_path: Path) -> None:
-    (tmp_path / "wrong.py").write_text("import nosuchlibrary\n")
-    shown = multilang("show", tmp_path / "wrong.py")
+    (tmp_path / "fails.py").write_text("def called():\n    return {}['a']\n\n\ncalled()\n")
+    shown = multilang("show", tmp_path / "fails.py")
     assert shown.returncode == 2
-    assert f'File "{tmp_path}/wrong.py", line 1' in shown.stderr
-    assert "No module named 'nosuchlibrary'" in shown.stderr
+    assert f"importing {tmp_path}/fails.py failed in {tmp_path}/fails.py, line 2: KeyError: 'a'\n" in shown.stderr
+    assert f'File "{tmp_path}/fails.py", line 5, in <module>' in shown.stderr
     assert "multilang/topology" not in shown.stderr
+    assert "importlib" not in shown.stderr
 
 
 def test_a_mistake_in_the_declaration_is_shown_with_its_line(tmp_path: Path) -> None:

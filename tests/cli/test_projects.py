@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, LIMIT, multilang
+
+PAGES = ("home", "news", "shop", "about")
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +132,33 @@ def test_config_show_says_where_each_value_comes_from(tmp_path: Path) -> None:
     table = multilang("config", "show", "-e", "prod", cwd=tmp_path).stdout
     assert re.search(r"^d\.key +3 +\[environments\.prod\] *$", table, re.M)
     assert re.search(r"^ +not 2 +multilang\.toml *$", table, re.M)
+
+
+def test_the_states_of_a_project_are_those_that_its_settings_name(made: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "states"
+    shutil.copytree(made, folder)
+    settings = folder / "multilang.toml"
+    of_prod = (
+        f"[environments.prod.conf]\n\"topology.state.provider.config\" = {{ path = '{tmp_path / 'prod.sqlite'}' }}\n"
+    )
+    settings.write_text(settings.read_text().replace("[environments.prod.conf]\n", of_prod))
+    ran = multilang("run", "-q", "--mode", "inprocess", "-e", "prod", "-c", "my_clicks.visits=50", cwd=folder)
+    assert ran.returncode == 0, ran.stderr
+    here = {"MULTILANG_STATE_HOME": str(tmp_path / "home")}
+    assert str(tmp_path / "prod.sqlite") in multilang("state", "ls", "-e", "prod", cwd=folder, **here).stdout
+    assert "nothing is stored" in multilang("state", "ls", cwd=folder, **here).stdout  # the environment is dev
+    named = [
+        int(multilang("state", "get", "my_clicks.topology", "count", f"/{page}", "-e", "prod", cwd=folder).stdout or 0)
+        for page in PAGES
+    ]
+    left_out = [
+        int(multilang("state", "get", "count", f"/{page}", "-e", "prod", cwd=folder).stdout or 0) for page in PAGES
+    ]
+    assert sum(named) == 50
+    assert left_out == named
+    missing = multilang("state", "get", "count", cwd=folder)
+    assert missing.returncode == 2
+    assert "Missing argument 'KEY'" in missing.stderr
 
 
 def test_a_topology_that_lies_elsewhere_has_none_of_the_projects_settings(made: Path) -> None:

@@ -10,13 +10,10 @@ import pytest
 from multilang.cli.view import totals
 from multilang.runtime.status import ComponentStatus, RunStatus
 from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
-
-MODES = ["process", "inprocess", "simulated"]
-
-everywhere = pytest.mark.parametrize("mode", MODES)
+from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
 
-@everywhere
+@EVERY_MODE
 def test_a_run_in_which_everything_is_acked_exits_with_0(mode: str) -> None:
     document = figures(topology("small"), "--mode", mode)
     assert document["status"] == 0
@@ -33,7 +30,7 @@ def test_a_run_in_which_everything_is_acked_exits_with_0(mode: str) -> None:
     assert document["components"]["remainder"]["executed"] == 40
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_failures_that_were_replayed_and_acked_are_no_failure_of_the_run(mode: str) -> None:
     document = figures(topology("replayed"), "--mode", mode, "--exchange", "root")  # none is failed by another one
     assert document["status"] == 0
@@ -42,7 +39,7 @@ def test_failures_that_were_replayed_and_acked_are_no_failure_of_the_run(mode: s
     assert document["reliability"]["lost"] == 0
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_tuples_that_failed_for_good_make_the_status_1(mode: str) -> None:
     document = figures(topology("lossy"), "--mode", mode)
     assert document["status"] == 1
@@ -50,7 +47,7 @@ def test_tuples_that_failed_for_good_make_the_status_1(mode: str) -> None:
     assert document["reliability"]["lost"] == 5
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_what_timed_out_is_told_apart_from_what_a_bolt_failed(mode: str) -> None:
     shown = multilang("run", topology("forgetful"), "--mode", mode)
     assert "5 failed (3 of them timed out)" in shown.stdout
@@ -64,7 +61,7 @@ def test_what_timed_out_is_told_apart_from_what_a_bolt_failed(mode: str) -> None
     assert document["components"]["numbers"]["timed_out"] == 3
 
 
-@everywhere
+@EVERY_MODE
 def test_a_component_that_never_starts_makes_the_status_3_and_is_named(mode: str) -> None:
     document = figures(topology("dies"), "--mode", mode)
     assert document["status"] == 3
@@ -134,7 +131,7 @@ def test_conf_entries_are_json_or_text_and_reach_the_components() -> None:
     assert document["reliability"]["acked"] == 40
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_what_a_pipe_gets_is_plain_text(mode: str) -> None:
     shown = multilang("run", topology("small"), "--mode", mode)
     assert "\x1b" not in shown.stdout + shown.stderr
@@ -142,7 +139,7 @@ def test_what_a_pipe_gets_is_plain_text(mode: str) -> None:
     assert "40 tuples acked" in shown.stdout
 
 
-@everywhere
+@EVERY_MODE
 def test_the_log_of_components_goes_to_standard_error_from_warnings_on(mode: str) -> None:
     shown = multilang("run", topology("talks"), "--mode", mode)
     assert "WARNING remainder: " in shown.stderr
@@ -202,6 +199,12 @@ def test_one_fault_that_every_tuple_meets_is_shown_once_in_full_and_then_counted
     tracebacks = every.stderr.count("Traceback")
     assert tracebacks > 5
     assert f"; {tracebacks:,} times in all)" in last
+
+
+def test_the_pace_of_a_recording_needs_the_recording() -> None:
+    shown = multilang("run", topology("small"), "--pace", "recorded", "--for", "1")
+    assert shown.returncode == 2
+    assert "--pace recorded needs --replay FILE" in shown.stderr
 
 
 @pytest.mark.parametrize("mode", ["process", "inprocess"])

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import COMMAND, LIMIT, ROOT, topology
+from tests.soak import combined
 
 
 @pytest.fixture
@@ -62,14 +63,15 @@ def gone(pid: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
-def test_a_signal_ends_the_run_with_its_figures_and_leaves_no_process(start, tmp_path, mode, number, status) -> None:
+@pytest.mark.parametrize(
+    ("mode", "number"), combined(["process", "inprocess", "simulated"], [signal.SIGINT, signal.SIGTERM])
+)
+def test_a_signal_ends_the_run_with_its_figures_and_leaves_no_process(start, tmp_path, mode, number) -> None:
     process = start(topology("endless"), "--mode", mode)
     pids = [pid for pid in children(tmp_path) if pid != process.pid]
     process.send_signal(number)
     stdout, stderr = process.communicate(timeout=LIMIT)
-    assert process.returncode == status
+    assert process.returncode == 128 + number
     assert re.search(r"before everything was processed:\n  - spout 'numbers' \(task \d+\): ", stdout)
     assert re.search(r"^numbers +spout", stdout, re.M)
     assert "Traceback" not in stderr

@@ -13,6 +13,7 @@ from multilang.cli import view
 from multilang.local import LocalCluster
 from multilang.runtime.status import ComponentStatus, RunStatus
 from tests.local import topologies
+from tests.patience import patient
 
 
 @pytest.mark.parametrize("moves", [True, False])
@@ -20,14 +21,14 @@ def test_a_line_of_progress_names_what_the_run_waits_for_whether_something_moves
     monkeypatch.setattr(view, "PLAIN_EVERY", 0.0)
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(topologies.passing)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         before = run.status()
     moved = tuple(replace(each, executed=each.executed + 5 * moves) for each in before.components)
     after = replace(before, components=moved)
     with view.RunView("t", "process", quiet=False) as progress:
         progress.update(before, "waiting for the first")
-        progress.update(after, "waiting for bolt 'batch' (task 2): 1 tuples neither acked nor failed")
-    assert capsys.readouterr().err.endswith("; waiting for bolt 'batch' (task 2): 1 tuples neither acked nor failed\n")
+        progress.update(after, "waiting for bolt 'batch' (task 2): 1 tuple neither acked nor failed")
+    assert capsys.readouterr().err.endswith("; waiting for bolt 'batch' (task 2): 1 tuple neither acked nor failed\n")
 
 
 FAST = ComponentStatus(id="sentences", kind="spout", tasks=2, emitted=12_345, executed=0, acked=12_000, failed=3, pending=342, complete_latency_ms=15.2, latency_p99_ms=48.3, rate=1234.5, capacity=0.07)  # fmt: skip

@@ -11,9 +11,11 @@ import tarfile
 import zipfile
 from typing import TYPE_CHECKING
 
+import click
 import pytest
 
-from multilang.compat.migrate import findings, from_clojure, wheel_findings
+from multilang.cli.migrate import migrate
+from multilang.compat.migrate import findings, from_clojure, has_program, wheel_findings
 from multilang.compat.python2 import rewrite
 from tests.cli.command import multilang
 from tests.compat.test_projects import WORDS
@@ -63,7 +65,12 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
         for each in findings(str(old))
     }
     assert found == {
-        ("config.json", 2, "the serializer 'msgpack' of the environment 'prod'", True),
+        (
+            "config.json",
+            2,
+            "the environment 'prod' has the serializer 'msgpack', which needs a Java class on the workers",
+            True,
+        ),
         ("config.json", 3, "use_ssh_for_nimbus of the environment 'prod' means nothing here", False),
         ("config.json", 3, "virtualenv_root of the environment 'prod' means nothing here", False),
         ("src/bolts/old.py", 1, "Python 3 has no module Queue", True),
@@ -76,7 +83,7 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
         (
             "src/bolts/old.py",
             9,
-            "the absolute path '/Users/somebody/data.csv', which other machines may not have",
+            "it names the absolute path '/Users/somebody/data.csv', which other machines may not have",
             False,
         ),
         (
@@ -85,10 +92,18 @@ def test_each_fault_has_its_line_and_its_fix(old: Path) -> None:
             "not valid in Python 3: Missing parentheses in call to 'print'",
             True,
         ),
-        ("topologies/java.py", 3, "a component in Java, which only Storm's workers run", False),
-        ("topologies/java.py", 4, "a serialized Java object, which can't be checked or packed here", True),
+        ("topologies/java.py", 3, "it declares a component in Java, which only Storm's workers run", False),
+        ("topologies/java.py", 4, "it declares a serialized Java object, which can't be checked or packed here", True),
         ("topologies/words.clj", 0, "a topology in Clojure", True),
     }
+
+
+def test_a_component_of_this_librarys_own_api_is_not_asked_for_the_layers_outputs(tmp_path: Path) -> None:
+    body = "class Words(Spout):\n    output_fields = ['word']\n    def next_tuple(self):\n        self.emit(['cow'])\n"
+    (tmp_path / "own.py").write_text(f"from multilang.component import Spout\n{body}")
+    (tmp_path / "layers.py").write_text(f"from multilang.compat.streamparse import Spout\n{body}")
+    found = [(each.path.removeprefix(f"{tmp_path}/"), each.what) for each in findings(str(tmp_path))]
+    assert found == [("layers.py", "Words emits, and declares no outputs")]
 
 
 def test_a_project_that_runs_has_nothing_to_mend(tmp_path: Path) -> None:
@@ -286,8 +301,8 @@ def test_packages_without_wheels_are_named(tmp_path: Path) -> None:
     assert found == {
         (6, True): f"sources==1.0 has no wheel for {python} on this platform",
         (8, True): f"there is no package 'nowhere' for {python}",
-        (9, True): "git+https://host.invalid/pure.git names sources, of which there is no wheel",
-        (10, True): "-e . names sources, of which there is no wheel",
+        (9, True): "git+https://host.invalid/pure.git names sources instead of a wheel, which a jar can't hold",
+        (10, True): "-e . names sources instead of a wheel, which a jar can't hold",
     }
 
 
@@ -297,7 +312,7 @@ def test_without_an_index_it_says_that_it_does_not_know(tmp_path: Path) -> None:
         (tmp_path / "requirements.txt").write_text(f"-i http://127.0.0.1:{taken.getsockname()[1]}/\npure\nother==2\n")
         (found,) = wheel_findings(str(tmp_path))
     assert (found.line, found.stops) == (0, False)
-    assert "whether 2 of 2 packages have wheels is not known: the index can't be reached" in found.what
+    assert "whether 2 of 2 packages have wheels is not known, because the index can't be reached" in found.what
     (found,) = wheel_findings(str(tmp_path), limit=0)
     assert "there was no time left to ask the index" in found.what
 
@@ -468,3 +483,70 @@ def test_divisions_that_change_with_python_3_are_told(tmp_path: Path) -> None:
     multilang("migrate", "--offline", "--fix", tmp_path)
     found = [(each.path, each.line, each.stops) for each in findings(str(tmp_path))]
     assert found == [(str(tmp_path / "old.py"), 2, False), (str(tmp_path / "old.py"), 3, False)]
+
+
+EMPTY = {
+    "nothing": {},
+    "another program": {"a.py": "import json\nstorm = 'import storm'\n", "config.json": "{}", "parts.yaml": "a: 1\n"},
+    "an environment": {"env/bin/activate": "", "env/lib/streamparse.py": "from streamparse import Bolt\n"},
+    "a copy of the library": {"site-packages/streamparse.py": "import pystorm\n"},
+}
+PROGRAMS = {
+    "streamparse": {"a/b.py": "import os\nfrom streamparse.bolt import Bolt\n"},
+    "storm.py": {"b.py": "import sys, storm\n"},
+    "pystorm": {"b.py": "try:\n    import pystorm as p\nexcept ImportError:\n    pass\n"},
+    "Petrel in Python 2": {"b.py": "from petrel.emitter import Bolt\nprint 1\n"},
+    "one that was moved": {"b.py": "from multilang.component import Bolt\n"},
+    "Clojure": {"topologies/a.clj": "(ns a)"},
+    "Flux": {"a.yaml": "name: a\nspouts:\n  - id: a\n    className: a.B\n"},
+    "Pyleus": {"pyleus_topology.yaml": "name: a\n"},
+}
+
+
+def laid_out(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_folder_without_a_program_is_no_success(name: str, tmp_path: Path) -> None:
+    folder = laid_out(tmp_path, EMPTY[name])
+    assert not has_program(str(folder))
+    with pytest.raises(click.ClickException) as told:
+        migrate.main(["--offline", str(folder)], standalone_mode=False)
+    files = "no Python file that imports one of them, among 1" if "a.py" in EMPTY[name] else "no Python file"
+    assert told.value.exit_code == 2
+    assert str(told.value) == (
+        f"{folder} has no program written for petrel, pystorm, pyleus, storm (storm.py) or streamparse, so there is nothing to "
+        f"move: it has {files}, no topologies/*.clj, and no topology of Flux's in YAML; name the folder of the project"
+    )
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_of_a_library_is_found(name: str, tmp_path: Path) -> None:
+    assert has_program(str(laid_out(tmp_path, PROGRAMS[name])))
+
+
+def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("import storm\n")
+    done = multilang("migrate", "--offline", tmp_path / "notes.txt")
+    assert done.returncode == 2
+    assert "notes.txt is no program written for" in done.stderr
+    assert "to mend" not in done.stderr
+
+
+def test_a_setting_is_found_in_the_lines_of_its_own_environment(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(
+        '{"use_ssh_for_nimbus": "prod",\n"serializer": "msgpack",\n"envs": {\n"prod": {"ssh_port": 22},\n"beta": {\n'
+        '"options": {"install_virtualenv": true}, "serializer": "pickle"},\n"größe": 1}}\n',
+        "utf-8",
+    )
+    assert {(each.line, each.what.partition(",")[0]) for each in findings(str(tmp_path))} == {
+        (2, "the environment 'prod' has the serializer 'msgpack'"),
+        (4, "ssh_port of the environment 'prod' means nothing here"),
+        (6, "the environment 'beta' has the serializer 'pickle'"),
+        (6, "install_virtualenv of the environment 'beta' means nothing here"),
+        (7, "the environment 'größe' is not a JSON object"),
+    }

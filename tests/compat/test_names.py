@@ -17,6 +17,7 @@ from multilang.component.modules import OTHER_LIBRARIES
 from multilang.local import LocalCluster
 from multilang.shipping import pack
 from multilang.topology import load_topology
+from tests.patience import patient
 
 ROOT = Path(__file__).parents[2]
 DISTRIBUTION = ROOT / "distributions" / "names"
@@ -74,7 +75,7 @@ def program(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 def words_of(file: Path) -> list[list[str]]:
     with LocalCluster("process") as cluster:
         run = cluster.submit(load_topology(str(file)), capture=["split"])
-        run.wait(lambda run: run.counters["lines"].acked == 2, timeout=60)
+        run.wait(lambda run: run.counters["lines"].acked == 2, timeout=patient(60))
         return sorted(tup.values for tup in run.captured("split"))
 
 

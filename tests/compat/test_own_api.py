@@ -47,26 +47,30 @@ WRITTEN: dict[str, dict[str, list[str] | None]] = {
     "storm": {"Split": ["word", "n"], "ByHand": ["word"], "Numbers": ["n"]},
 }
 KEPT = {
-    "petrel": {"Told": "activate replaces", "Asked": "declareOutputFields is more"},
-    "pystorm": {"Silent": "neither fails the tuple nor ends"},
+    "petrel": {"Told": "its method activate", "Asked": "declareOutputFields does more"},
+    "pystorm": {"Silent": "neither fail the tuple nor end"},
     "sparse": {
-        "Groups": "hands its groups over",
-        "OfKept": "hands its groups over",
+        "Groups": "processes a group at the tick",
+        "OfKept": "processes a group at the tick",
         "Kept": "emits a failed tuple again at once",
         "Early": "emits in initialize",
         "Undeclared": "declares no outputs",
-        "Wide": "an emit of 2 values to the stream 'default', which has 1",
+        "Wide": "emits 2 values to the stream 'default', whose number of fields in outputs is 1",
         "Bytes": "it may emit bytes",
-        "Collision": "self.metrics is a name",
-        "Hands": "tup is handed to self.waiting.append",
-        "AsTuple": "_asdict is a method of namedtuples",
-        "Formatted": "inside of an f-string",
-        "Reports": "self.raise_exception is not in multilang",
-        "NoAnchors": "acks automatically and anchors nothing",
-        "OddLevel": "the level of self.log",
-        "Unpacks": "tup is kept or handed on",
+        "Collision": "sets self.metrics, a name",
+        "Hands": "hands tup to self.waiting.append",
+        "AsTuple": "_asdict, a method of namedtuples",
+        "Formatted": "is in an f-string",
+        "Reports": "self.raise_exception, which multilang's components don't have",
+        "NoAnchors": "acks automatically but does not anchor",
+        "OddLevel": "self.log with a level",
+        "Unpacks": "keeps tup or hands it on",
     },
-    "storm": {"Many": "a basic bolt's anchors", "Level": "the level of storm.log", "Syncs": "storm.sync is not in"},
+    "storm": {
+        "Many": "emits with anchors, which storm.py's BasicBolt ignores",
+        "Level": "the level in its call of storm.log",
+        "Syncs": "storm.sync, which multilang does not have",
+    },
 }
 LIBRARIES = {"petrel": "petrel", "pystorm": "pystorm", "sparse": "streamparse", "storm": "storm"}
 
@@ -209,7 +213,8 @@ def test_a_project_written_over_counts_what_it_counted(tmp_path: Path) -> None:
         in shown.stdout
     )
     assert (
-        "Words stays on the layer, where it runs as it is: streamparse's DSL takes components of either" in shown.stdout
+        "topologies/words.py:10: note: Words stays on the compatibility layer and runs as before: par of 'count' has a number "
+        "for each environment ('prod', 'beta'), and a builder takes one number\n" in shown.stdout
     )
     assert {path: path.read_text() for path in before} == before
     done = multilang("migrate", "--offline", "--own-api", "--fix", ".", cwd=project)
@@ -233,7 +238,7 @@ def test_after_any_of_its_files_a_project_still_runs(tmp_path: Path, monkeypatch
     assert len(found.texts) == 3
     for number in range(4):
         project = Path(shutil.copytree(WORDS, tmp_path / str(number), ignore=shutil.ignore_patterns("__pycache__")))
-        for path, (text, _) in list(found.texts.items())[:number]:
+        for path, text in found.steps[:number]:
             (project / Path(path).relative_to(WORDS)).write_text(text)
         topology = load_topology(str(project / "topologies" / "words.py"))
         assert {name: spec.tasks for name, spec in topology.components.items()} == {"lines": 1, "split": 2, "count": 2}

@@ -194,7 +194,10 @@ def test_a_missing_package_is_told_with_the_projects_requirements(project: Path)
     (project / "src" / "helpers.py").write_text("import no_such_package\n")
     done = multilang("show", "words", "-e", "prod", cwd=project)
     assert done.returncode == 2
-    assert f"the project's packages are installed by: pip install -r {project}/virtualenvs/words.txt" in done.stderr
+    assert done.stderr == (
+        f"Error: {project}/src/helpers.py, line 1: there is no module 'no_such_package'; the project's packages are installed by: "
+        f"pip install -r {project}/virtualenvs/words.txt\n"
+    )
     (project / "virtualenvs" / "words.txt").write_text("streamparse  # always\n")
     done = multilang("show", "words", "-e", "prod", cwd=project)
     assert f"add the package that brings 'no_such_package' to {project}/virtualenvs/words.txt" in done.stderr

@@ -14,6 +14,7 @@ from multilang.local import LocalCluster
 from multilang.protocol.messages import Ack, Emit, Error, Fail, Log
 from tests.compat.pystorm_words import SENTENCES, TOTAL, topology
 from tests.component.harness import context
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
@@ -385,7 +386,7 @@ def test_a_topology_counts_the_same_in_every_mode(mode: str) -> None:
     expected = Counter(word for n in range(TOTAL) for word in SENTENCES[n % 3].split())
     with LocalCluster(mode, conf={"topology.message.timeout.secs": 60}) as cluster:
         run = cluster.submit(topology, capture=["count"])
-        run.wait(lambda run: run.counters["sentences"].acked == TOTAL, timeout=60)
+        run.wait(lambda run: run.counters["sentences"].acked == TOTAL, timeout=patient(60))
         counts: dict[str, int] = {}
         for tup in run.captured("count"):
             counts[tup.values[0]] = max(counts.get(tup.values[0], 0), tup.values[1])

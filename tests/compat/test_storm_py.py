@@ -19,6 +19,7 @@ from multilang.protocol.messages import Ack, Emit, Error, Fail, Log
 from multilang.topology import load_topology
 from tests.compat import storm_words
 from tests.component.harness import context
+from tests.patience import patient
 from tests.storm.conftest import maven
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def test_storms_own_tester_spout_and_bolt_run_unedited(tmp_path: Path, monkeypat
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     with LocalCluster("process") as cluster:
         run = cluster.submit(load_topology(str(storms_testers(tmp_path))), capture=["spout", "bolt"])
-        run.wait(lambda run: run.counters["spout"].acked >= 5, timeout=60)
+        run.wait(lambda run: run.counters["spout"].acked >= 5, timeout=patient(60))
         said = [tup.values[0] for tup in run.captured("spout")]
         answers = [tup.values[0] for tup in run.captured("bolt")]
     assert said[0] == "spout initializing"
@@ -224,7 +225,7 @@ def test_a_topology_counts_the_same_in_every_mode(mode: str) -> None:
     expected = Counter(word for n in range(storm_words.TOTAL) for word in storm_words.SENTENCES[n % 3].split())
     with LocalCluster(mode, conf={"topology.message.timeout.secs": 60}) as cluster:
         run = cluster.submit(storm_words.topology, capture=["count"])
-        run.wait(lambda run: run.counters["sentences"].acked == storm_words.TOTAL, timeout=60)
+        run.wait(lambda run: run.counters["sentences"].acked == storm_words.TOTAL, timeout=patient(60))
         counts: dict[str, int] = {}
         for tup in run.captured("count"):
             counts[tup.values[0]] = max(counts.get(tup.values[0], 0), tup.values[1])

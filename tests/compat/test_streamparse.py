@@ -18,6 +18,7 @@ from multilang.component.streams import Stream
 from multilang.local import LocalCluster
 from multilang.topology import JavaLong, TopologyError, load_topology
 from multilang.topology.groupings import Grouping as OwnGrouping
+from tests.patience import patient
 
 FILE = Path(__file__).with_name("sparse_words.py")
 
@@ -57,7 +58,7 @@ def test_it_counts_the_same_in_every_mode(words: Any, mode: str) -> None:
     letters = Counter(word[0] for word in expected.elements())
     with LocalCluster(mode) as cluster:
         run = cluster.submit(words, capture=["count", "letters"])
-        run.wait(lambda run: run.counters["sentences"].acked == spoken.TOTAL, timeout=60)
+        run.wait(lambda run: run.counters["sentences"].acked == spoken.TOTAL, timeout=patient(60))
         for component, counts in (("count", expected), ("letters", letters)):
             last: dict[str, int] = {}
             for tup in run.captured(component):
@@ -180,7 +181,7 @@ def test_a_project_finds_its_components_in_src(tmp_path: Path) -> None:
     )
     with LocalCluster("process") as cluster:
         run = cluster.submit(load_topology(str(file)), capture=["echo"])
-        run.wait(lambda run: run.counters["ones"].acked == 5, timeout=60)
+        run.wait(lambda run: run.counters["ones"].acked == 5, timeout=patient(60))
         assert sorted(tup.values for tup in run.captured("echo")) == [[n] for n in range(5)]
 
 

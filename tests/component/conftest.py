@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Starter]:
-    starter = Starter(tmp_path)
+def start(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Starter]:
+    """Starts components; a module whose tests are not about the start of Python says ``FORKS = True``."""
+    starter = Starter(tmp_path, getattr(request.module, "FORKS", False))
     yield starter
     starter.clean_up()
 

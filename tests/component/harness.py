@@ -21,13 +21,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from multilang.protocol import ParentConnection
 from multilang.protocol.messages import Ack, Emit, Error, Fail, Log, Message, Metrics, Pid, Sync
+from tests.component.forks import ForkedProcess
+from tests.patience import patient
+from tests.soak import SOAK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     Kind = TypeVar("Kind", bound=Message)
 
-LIMIT = 60.0  # seconds that a condition may take on a machine that is busy with other things
+LIMIT = patient(60.0)  # seconds that a condition may take on a machine that is busy with other things
 ROOT = Path(__file__).parents[2]
 PREAMBLE = "from multilang import *\nfrom multilang.component import Middleware, Retry, Timing\nimport os, sys, time\n"
 SIGN_OF_LIFE = Log("still at work", 0)  # of a spout whose code is slow, or whose machine is
@@ -104,6 +107,7 @@ class Child:
         env: Mapping[str, str] | None = None,
         answer: Callable[[Emit], list[int] | None] | None = lambda _: [2],
         measured: bool = True,
+        forked: bool = False,
     ) -> None:
         self.folder = folder
         self.parent = ParentConnection("spout" if spout else "bolt")
@@ -126,15 +130,20 @@ class Child:
         # A parent's own interpreter settings must not decide how the child behaves; a test that wants some says so.
         hidden = ("PYTHON",) if measured else ("PYTHON", "COVERAGE_")
         inherited = {k: v for k, v in os.environ.items() if not k.startswith(hidden) or k == "PYTHONHASHSEED"}
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            bufsize=0,
-            env={**inherited, "PYTHONPATH": str(ROOT), **(env or {})},
-        )
+        environment = {**inherited, "PYTHONPATH": str(ROOT), **(env or {})}
+        self.process: subprocess.Popen[bytes] | ForkedProcess
+        if forked:
+            self.process = ForkedProcess(command[-1], folder, environment)
+        else:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                cwd=folder,
+                bufsize=0,
+                env=environment,
+            )
         self._threads = [
             threading.Thread(target=run, daemon=True) for run in (self._read, self._write, self._read_errors)
         ]
@@ -286,7 +295,7 @@ class Child:
         self._threads[2].join(5)  # a grandchild may hold the pipe
         if status is not None:
             assert self.process.returncode == status, self.transcript()
-        assert self.broken is None, self.transcript()
+        assert self.broken is None, f"{self.broken!r}\n{self.transcript()}"
         return self.process.returncode
 
     def transcript(self) -> str:
@@ -391,10 +400,18 @@ class Child:
 
 
 class Starter:
-    """Starts components whose source a test gives; ends what is left of them."""
+    """Starts components whose source a test gives; ends what is left of them.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: Where their files are.
+        forks: Whether components are forked from a process that has loaded this library, where nothing of the test is about
+            the start of Python; never in the soak, nor where processes are measured.
+    """
+
+    def __init__(self, folder: Path, forks: bool = False) -> None:
         self.folder = folder
+        measured = any(name.startswith("COVERAGE_PROCESS") for name in os.environ)
+        self.forks = forks and sys.platform == "linux" and not SOAK and not measured
         self.measured = True
         self._children: list[Child] = []
 
@@ -408,7 +425,8 @@ class Starter:
         """Start the process of the component ``Part`` in ``source`` (or of a script), with no handshake yet."""
         path = self.write(source)
         command = [python, str(path)] if script else [python, "-m", "multilang.component", f"{path}:Part"]
-        return self.command(command, **how)
+        forked = self.forks and not script and python == sys.executable and not how.get("env")
+        return self.command(command, forked=forked, **how)
 
     def command(self, command: list[str], **how: Any) -> Child:
         """Start any command."""

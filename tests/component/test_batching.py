@@ -15,6 +15,8 @@ from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Emit
 from multilang.testing import run_bolt
 
+FORKS = True
+
 TICKS = {"topology.tick.tuple.freq.secs": 1}
 SUMS = """
 class Part(BatchingBolt):

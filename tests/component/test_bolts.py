@@ -13,6 +13,8 @@ from tests.component.harness import context
 if TYPE_CHECKING:
     from tests.component.harness import Starter
 
+FORKS = True
+
 ECHO = """
 class Part(BasicBolt):
     output_fields = ["value"]

@@ -11,6 +11,8 @@ from multilang.protocol.messages import Log
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
 
+FORKS = True
+
 
 def run(start: Starter, source: str, conf: dict[str, object] | None = None) -> Child:
     child = start(source, conf)

@@ -11,6 +11,8 @@ from multilang.component.process import UNUSABLE
 if TYPE_CHECKING:
     from tests.component.harness import Starter
 
+FORKS = True
+
 TRACE = """
 from multilang.component import Middleware
 class Trace(Middleware):

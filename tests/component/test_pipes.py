@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.protocol.messages import Emit, Sync
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter
@@ -132,7 +133,7 @@ def test_an_output_that_is_no_pipe_works_too(start: Starter) -> None:
 
     from multilang.protocol import ParentConnection
     from multilang.protocol.messages import Ack, Pid
-    from tests.component.harness import ROOT, context
+    from tests.component.harness import ROOT, SIGN_OF_LIFE, context
 
     path = start.write(ECHO)
     parent = ParentConnection("bolt")
@@ -142,8 +143,9 @@ def test_an_output_that_is_no_pipe_works_too(start: Starter) -> None:
     with open(start.folder / "input", "rb") as stdin, open(start.folder / "output", "wb") as stdout:
         command = [sys.executable, "-m", "multilang.component", f"{path}:Part"]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
-        subprocess.run(command, stdin=stdin, stdout=stdout, env=env, cwd=start.folder, timeout=60, check=True)
-    pid, emit, ack = parent.receive_data((start.folder / "output").read_bytes())
+        subprocess.run(command, stdin=stdin, stdout=stdout, env=env, cwd=start.folder, timeout=patient(60), check=True)
+    said = parent.receive_data((start.folder / "output").read_bytes())
+    pid, emit, ack = (each for each in said if each != SIGN_OF_LIFE)
     assert isinstance(pid, Pid)
     assert isinstance(emit, Emit)
     assert emit.values == ["x"]

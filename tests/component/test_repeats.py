@@ -16,6 +16,7 @@ from multilang.component.report import describe
 from multilang.connectors.errors import ConnectorError
 from multilang.local import LocalCluster
 from multilang.protocol.messages import Tuple
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter
@@ -210,7 +211,7 @@ def test_the_log_of_an_embedded_cluster_has_a_fault_of_all_tasks_once_and_their_
     caplog.set_level(logging.INFO)
     with LocalCluster(mode=mode) as cluster:
         run = cluster.submit(topology)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
     logged = [record.getMessage() for record in caplog.records if record.name == "faulty"]
     assert sum("Traceback" in text for text in logged) == 1
     assert logged[-1].endswith("; 10 times in all)")

@@ -11,6 +11,7 @@ import pytest
 from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Pid
 from tests.component.harness import PREAMBLE, Child, context
+from tests.patience import paced
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter
@@ -54,7 +55,7 @@ def test_a_wrong_value_of_the_conf_is_one_error_that_names_the_key_and_the_value
 
 def test_a_conf_with_all_our_keys_right_starts(start: Starter) -> None:
     conf = {
-        "multilang.process.timeout.secs": 0.5,
+        "multilang.process.timeout.secs": paced(0.5),
         "multilang.log.level": "DEBUG",
         "multilang.middleware": [],
         "multilang.metrics.interval.secs": 1,

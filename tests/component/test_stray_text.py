@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.soak import combined
+
 if TYPE_CHECKING:
     from tests.component.harness import Child, Starter
 
@@ -32,8 +34,7 @@ ABUSE = {
 }
 
 
-@pytest.mark.parametrize("place", ["process", "initialize", "import"])
-@pytest.mark.parametrize("how", ABUSE)
+@pytest.mark.parametrize(("how", "place"), combined(list(ABUSE), ["process", "initialize", "import"]))
 def test_stray_text_is_logged_and_breaks_nothing(start: Starter, how: str, place: str) -> None:
     def at(where: str) -> str:
         return ABUSE[how] if where == place else "pass"

@@ -11,14 +11,15 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.cli.command import multilang
+from tests.patience import patient
 from tests.soak import SOAK, sampled
 
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "examples" / "conformance" / "plain.py"
 MUTANT = Path(__file__).parent / "mutant.py"
-COMMAND = Path(sys.executable).parent / "multilang"
 MUTE = ("sh", "-c", "echo '{\"pid\": 1}'; echo end; cat >/dev/null")  # says its pid, and nothing else
-LIMIT = 240  # seconds: for a machine that is busy with other tests
+LIMIT = patient(240)  # seconds: for a machine that is busy with other tests
 PROGRAMS = Path(__file__).parent / "ordinary" / "programs.py"
 COMPONENT = Path(__file__).parent / "faulty" / "component.py"
 # Ordinary programs that a worker would die of: what is wrong, and the case that says so.
@@ -36,13 +37,7 @@ DEADLY = {
 
 
 def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "conformance", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        stdin=subprocess.DEVNULL,
-        timeout=LIMIT,
-    )
+    return multilang("conformance", *arguments, limit=LIMIT)
 
 
 def test_without_a_kind_it_finds_out_and_a_correct_program_passes() -> None:

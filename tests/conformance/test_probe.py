@@ -12,17 +12,17 @@ from multilang.conformance import Run, Target, all_cases
 from multilang.conformance.case import selected
 from multilang.conformance.probe import contract_of
 from multilang.conformance.target import Programs
+from tests.cli.command import multilang
+from tests.patience import patient
 
 HERE = Path(__file__).parent
 LEGAL = HERE / "legal.py"
 ORDINARY = HERE / "ordinary" / "programs.py"
 PLAIN = HERE.parents[1] / "examples" / "conformance" / "plain.py"
-COMMAND = Path(sys.executable).parent / "multilang"
 
 
 def conformance(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [COMMAND, "conformance", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=240)
+    return multilang("conformance", *arguments, limit=patient(240))
 
 
 @pytest.mark.parametrize("name", ["AnswersBehindTheAckBolt", "AnswersLateBolt"])

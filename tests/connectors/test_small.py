@@ -24,6 +24,7 @@ from multilang.connectors import (
 from multilang.state import StateError
 from multilang.streams import StreamBuilder
 from multilang.testing import run_spout
+from tests.patience import patient
 
 
 def run(spout, mode="simulated", tasks=1, timeout=600, conf=None):
@@ -73,7 +74,7 @@ def test_a_collecting_sink_in_a_process_says_where_it_collects() -> None:
     builder.set_spout("source", FromIterable(range(3)))
     builder.set_bolt("sink", CollectingSink()).shuffle_grouping("source")
     with LocalCluster() as cluster, pytest.raises(Exception, match="run the topology with mode='inprocess'"):
-        cluster.submit(builder.build("collects")).wait(timeout=60)
+        cluster.submit(builder.build("collects")).wait(timeout=patient(60))
 
 
 def test_a_timer_ticks_every_so_many_seconds_in_one_task() -> None:
@@ -144,5 +145,5 @@ import multilang.connectors as connectors
 for name in connectors.__all__:
     getattr(connectors, name)
 """
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=patient(60))
     assert (found.returncode, found.stderr) == (0, "")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import MetaData, Table, create_engine
 
 from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
@@ -194,6 +197,136 @@ def test_what_was_read_from_a_table_is_written_to_another_as_it_was(tmp_path_fac
     engine.dispose()
 
 
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(["add", "empty", "replace", "remove last", "restart"]), st.integers(1, 4)), max_size=8
+)
+
+
+@settings(max_examples=300 if SOAK else 20, deadline=None)
+@given(CHANGES, st.sampled_from(["DELETE", "WAL"]))
+@example([("add", 2), ("empty", 1), ("add", 1), ("add", 1)], "DELETE")
+@example([("add", 2), ("replace", 1), ("add", 3)], "WAL")
+@example([("add", 2), ("restart", 1), ("replace", 1), ("add", 2)], "DELETE")
+def test_no_row_of_a_table_that_was_emptied_or_replaced_is_left_out_without_a_word(
+    tmp_path_factory, changes, journal
+) -> None:
+    folder = tmp_path_factory.mktemp("changed")
+    conf = {"multilang.positions": str(folder / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    path, serial = folder / "shop.sqlite", 0
+
+    def table(path):
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute(f"PRAGMA journal_mode = {journal}")
+        connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, customer TEXT)")
+        return connection
+
+    def started():
+        return run_spout(SqlSpout(f"sqlite:///{path}", "orders", "id", ["customer"]), conf=conf)
+
+    def read(run):
+        run.advance(11.0)
+        run.next(3)
+        for tup_id in list(run.pending):
+            run.ack(tup_id)
+
+    shop = table(path)
+    run = started()
+    seen, told = set(), []
+    for what, number in [*changes, ("restart", 1)]:
+        if what == "add":
+            for _ in range(number):
+                serial += 1
+                shop.execute("INSERT INTO orders (customer) VALUES (?)", (f"c{serial}",))
+        elif what == "empty":
+            shop.execute("DELETE FROM orders")
+        elif what == "remove last":
+            shop.execute("DELETE FROM orders WHERE id = (SELECT max(id) FROM orders)")
+        elif what == "replace":
+            shop.close()
+            shop = table(folder / "new.sqlite")
+            serial += 1
+            shop.execute("INSERT INTO orders (customer) VALUES (?)", (f"c{serial}",))
+            shop.close()  # which ends its -wal
+            for end in ("-wal", "-shm"):
+                (folder / f"shop.sqlite{end}").unlink(missing_ok=True)
+            os.replace(folder / "new.sqlite", path)
+            shop = sqlite3.connect(path, isolation_level=None)
+        else:
+            read(run)
+            seen |= {customer for (customer,) in run.values}
+            told += run.errors + [text for _, text in run.logged]
+            run.close()
+            run = started()
+        read(run)
+    run.close()
+    told += run.errors + [text for _, text in run.logged]
+    left = {customer for (customer,) in shop.execute("SELECT customer FROM orders")} - seen - {c for (c,) in run.values}
+    shop.close()
+    assert not left or any("are left out" in text or "are not read" in text for text in told)
+
+
+def test_a_table_that_only_grows_and_is_updated_says_nothing(shop, url) -> None:
+    run = run_spout(SqlSpout(url, "orders", "id", ["customer"]))
+    for first in (1, 4, 7):
+        fill(shop, first, 3)
+        shop.execute("UPDATE orders SET customer = 'x' WHERE id = ?", (first,))
+        shop.execute("DELETE FROM orders WHERE id < ?", (first,))
+        run.advance(2.0)
+        run.next(3)
+    run.close()
+    assert (len(run.values), run.errors, run.logged) == (9, [], [])
+
+
+@pytest.mark.parametrize("journal", ["DELETE", "WAL"])
+@pytest.mark.parametrize("how", ["delete", "rename", "replace"])
+@pytest.mark.parametrize("key", [None, ["word"]])
+def test_what_is_acked_is_in_the_database_that_has_the_name(tmp_path, journal, how, key) -> None:
+    def made(path):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"PRAGMA journal_mode = {journal}")
+            connection.execute("CREATE TABLE counts (word TEXT PRIMARY KEY, count INTEGER)")
+        connection.close()
+
+    path, other = tmp_path / "shop.sqlite", tmp_path / "other.sqlite"
+    made(path)
+    sink = SqlSink(f"sqlite:///{path}", "counts", key=key)
+    expected = () if how == "replace" else ConnectorError
+    run = run_bolt(sink, [["a", 1]], fields=["word", "count"], expect=expected)
+    run.advance(1.0)
+    if how == "delete":
+        path.unlink()
+    elif how == "rename":
+        path.rename(other)
+    else:
+        made(other)
+        os.replace(other, path)
+    run.process(["b", 2], ["c", 3])
+    run.advance(1.0)
+    run.close()
+    assert len(run.acked) == (3 if how == "replace" else 1)
+    if how != "replace":
+        assert not path.exists()
+        assert "shop.sqlite is not there" in run.errors[0]
+        return
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT word FROM counts").fetchall() == [("b",), ("c",)]
+    connection.close()
+
+
+def test_a_file_that_is_replaced_while_it_is_written_fails_the_tuples(tmp_path, shop, url) -> None:
+    class Replaced(SqlSink):
+        def _statement(self, columns, rows):
+            (tmp_path / "shop.sqlite").rename(tmp_path / "old.sqlite")
+            sqlite3.connect(tmp_path / "shop.sqlite").execute("CREATE TABLE counts (word, count)").connection.close()
+            return super()._statement(columns, rows)
+
+    run = run_bolt(Replaced(url, "counts"), [["a", 1]], fields=["word", "count"], expect=ConnectorError)
+    run.advance(1.0)
+    run.close()
+    assert (run.acked, len(run.failed)) == ([], 1)
+
+
 def test_a_database_that_is_away_for_a_while_is_told_and_asked_again(shop, url) -> None:
     fill(shop, 1, 1)
     run = run_spout(SqlSpout(url, "orders", "id", ["id"]))
@@ -240,6 +373,15 @@ def test_only_the_tuple_of_a_row_that_is_refused_fails(shop, url) -> None:
     assert sorted(shop.execute("SELECT * FROM counts")) == [("a", 3), ("c", None)]
 
 
+def test_only_the_tuple_fails_for_whose_value_the_driver_raises_an_error_of_its_own(shop, url) -> None:
+    run = run_bolt(SqlSink(url, "counts", key=["word"]), [["a", 1], [["b"], 2], ["c", 3]], fields=["word", "count"])
+    run.advance(1.0)
+    run.close()
+    assert [tup.values for tup in run.failed] == [[["b"], 2]]
+    assert "refuses {'word': ['b'], 'count': 2}" in run.errors[0]
+    assert sorted(shop.execute("SELECT * FROM counts")) == [("a", 1), ("c", 3)]
+
+
 def test_only_the_tuple_whose_key_is_null_fails(shop, url) -> None:
     """No row is like one with NULL, so that it would be inserted again at each replay."""
     shop.execute("CREATE TABLE pages (page TEXT UNIQUE, visits INTEGER)")
@@ -284,9 +426,10 @@ def test_a_database_that_is_locked_fails_the_tuples_at_once(shop, url, monkeypat
 def test_a_tuple_without_the_key_is_told(shop, url) -> None:
     run = run_bolt(SqlSink(url, "counts", key=["word"]))
     run.process({"count": 1})
-    with pytest.raises(ConnectorError, match="a tuple of 'source' has no 'word'; it has 'count'"):
-        run.advance(1.0)
+    run.advance(1.0)
     run.close()
+    assert "a tuple of 'source' has no 'word'; it has 'count'" in run.errors[0]
+    assert len(run.failed) == 1
 
 
 def test_without_a_key_each_tuple_is_inserted(shop, url) -> None:
@@ -312,11 +455,42 @@ def test_without_a_key_each_tuple_is_inserted(shop, url) -> None:
         (lambda url: SqlSpout(url, "orders", "id", "id"), "give a list of their names"),
         (lambda url: SqlSink(url, "counts", ["count"], key=["word"]), "the key's column 'word' is none of the fields"),
         (lambda url: SqlSink(url, "counts", ["words"]), "has no column 'words'"),
+        (
+            lambda url: SqlSink(url, "counts", key=["count"]),
+            "has no primary key or unique constraint of count, so that",
+        ),
+        (
+            lambda url: SqlSpout(url.replace("shop", "none"), "orders", "id", ["id"]),
+            "none.sqlite: its file .* is not there",
+        ),
     ],
 )
 def test_what_can_not_be_is_refused_before_the_start(url, make, message) -> None:
     with pytest.raises(ConfigError, match=message):
         make(url).check_start({})
+
+
+@pytest.mark.parametrize(
+    ("columns", "dialect", "message"),
+    [
+        ("a INTEGER PRIMARY KEY, b TEXT UNIQUE", "sqlite", None),
+        ("a INTEGER, b TEXT, PRIMARY KEY (b, a)", "mysql", None),
+        ("a INTEGER, b TEXT, UNIQUE (a, b)", "mysql", None),
+        ("a INTEGER PRIMARY KEY, b TEXT", "mysql", "no primary key or unique constraint of a[+]b, .* it has a"),
+        ("a INTEGER, b TEXT, UNIQUE (a, b), UNIQUE (b)", "mariadb", "a unique constraint of b besides the key a[+]b"),
+    ],
+)
+def test_a_key_is_one_by_which_rows_are_unique_and_no_other(tmp_path, columns, dialect, message) -> None:
+    """MySQL and MariaDB update the row of any unique constraint, whichever key was meant."""
+    connection = sqlite3.connect(tmp_path / "keys.sqlite")
+    connection.execute(f"CREATE TABLE keys ({columns})")
+    connection.close()
+    engine = create_engine(f"sqlite:///{tmp_path}/keys.sqlite")
+    table = Table("keys", MetaData(), autoload_with=engine)
+    engine.dispose()
+    key = ["a"] if message is None and "UNIQUE (a" not in columns and "(b, a)" not in columns else ["a", "b"]
+    reason = sql.unfit_key(table, key, dialect)
+    assert reason is None if message is None else re.search(message, reason)
 
 
 def test_a_key_of_text_is_for_one_task(url) -> None:
@@ -334,4 +508,4 @@ def test_a_tuple_without_the_columns_is_told(shop, url) -> None:
     with LocalCluster("simulated") as cluster:
         run = cluster.submit(builder.build("sql"))
         run.wait(timeout=60)
-        assert "has no column 'value'; it has 'word', 'count': name the fields= to write" in str(run.errors[0])
+        assert "it has no column 'value'; it has 'word', 'count': name the fields= to write" in str(run.errors[0])

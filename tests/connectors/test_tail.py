@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import resource
+import shutil
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
@@ -16,7 +20,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("lines"), st.integers(1, 100)),
         st.tuples(st.just("part"), st.integers(1, 5)),
-        st.tuples(st.sampled_from(["rotate", "read", "restart", "crash"]), st.just(0)),
+        st.tuples(st.sampled_from(["rotate", "copy and truncate", "read", "restart", "crash"]), st.just(0)),
     ),
     max_size=12,
 )
@@ -30,6 +34,7 @@ class Log:
         self.rotated = 0
         self.lines: list[str] = []
         self.open_line = ""
+        self.has_lines = False  # the file under the name
 
     def write(self, text: str) -> None:
         with open(self.path, "a") as file:
@@ -41,6 +46,7 @@ class Log:
             self.write(f"{line.removeprefix(self.open_line)}\n")
             self.open_line = ""
             self.lines.append(line)
+            self.has_lines = True
 
     def part(self, count: int) -> None:
         self.open_line += "x" * count
@@ -48,12 +54,28 @@ class Log:
 
     def rotate(self) -> None:
         if self.path.exists():
-            if self.open_line:
-                self.add(1)
-            self.rotated += 1
-            name = f"{self.path}.{self.rotated}"
-            os.rename(self.path, name)
-            os.utime(name, (self.rotated, self.rotated))  # they are written faster than a file system's clock ticks
+            self._rotate(os.rename)
+
+    def copy_and_truncate(self) -> None:
+        self._rotate(shutil.copyfile)
+        os.truncate(self.path, 0)
+
+    def pack(self) -> None:
+        """Pack what was rotated last."""
+        plain = Path(f"{self.path}.{self.rotated}")
+        packed = Path(f"{plain}.gz")
+        packed.write_bytes(gzip.compress(plain.read_bytes()))
+        plain.unlink()
+        os.utime(packed, (self.rotated, self.rotated))
+
+    def _rotate(self, move) -> None:
+        if self.open_line:
+            self.add(1)
+        self.rotated += 1
+        name = f"{self.path}.{self.rotated}"
+        move(self.path, name)
+        self.has_lines = False
+        os.utime(name, (self.rotated, self.rotated))  # they are written faster than a file system's clock ticks
 
 
 def started(log, folder):
@@ -71,12 +93,15 @@ def read(run, acks=True):
 
 @settings(max_examples=40, deadline=None)
 @given(STEPS)
+@example([("lines", 2), ("read", 0), ("lines", 2), ("copy and truncate", 0), ("lines", 1)])
+@example([("lines", 2), ("read", 0), ("lines", 2), ("copy and truncate", 0), ("lines", 5), ("restart", 0)])
 def test_each_line_is_emitted_and_what_was_acked_only_once(tmp_path_factory, steps) -> None:
     folder = tmp_path_factory.mktemp("tail")
     log = Log(folder)
     run = started(log, folder)
     seen: list[str] = []
     may_rotate = False  # a file that came and went before anything was read is nobody's
+    may_copy = False  # a copy is known by what was read of it
     for kind, number in [*steps, ("read", 0)]:
         if kind == "lines":
             log.add(number)
@@ -85,9 +110,13 @@ def test_each_line_is_emitted_and_what_was_acked_only_once(tmp_path_factory, ste
         elif kind == "rotate":
             if may_rotate:
                 log.rotate()
+        elif kind == "copy and truncate":
+            if may_copy and log.path.exists():
+                log.copy_and_truncate()
         elif kind == "read":
             read(run)
             may_rotate = may_rotate or log.path.exists()
+            may_copy = log.has_lines
         else:
             if kind == "crash":
                 read(run, acks=False)
@@ -97,6 +126,7 @@ def test_each_line_is_emitted_and_what_was_acked_only_once(tmp_path_factory, ste
                 for row in (run.values if kind == "restart" else run.values[: len(run.values) - len(run.pending)])
             ]
             run = started(log, folder)
+            may_copy = False
     run.close()
     seen += [row[0] for row in run.values]
     assert seen == log.lines
@@ -123,6 +153,56 @@ def test_a_file_that_was_truncated_and_is_longer_now_is_read_from_its_beginning(
     read(run)
     run.close()
     assert run.values == [["one"], ["three, which is longer"], ["four"]]
+
+
+def test_a_file_that_is_truncated_before_all_of_it_was_read_is_read_from_its_new_beginning(tmp_path) -> None:
+    path = tmp_path / "app.log"
+    old, new = [[f"old {number}"] for number in range(200)], [[f"new {number}"] for number in range(300)]
+    path.write_text("".join(f"{line}\n" for (line,) in old))
+    run = run_spout(TailSpout(path))
+    run.next()
+    before = len(run.values)
+    path.write_text("".join(f"{line}\n" for (line,) in new))
+    read(run)
+    run.close()
+    assert 0 < before < 200
+    assert run.values == old[:before] + new
+
+
+def test_a_file_that_is_rotated_while_it_takes_over_is_read(tmp_path) -> None:
+    log = Log(tmp_path)
+
+    class Rotated(TailSpout):
+        def emit(self, values, *args, **kwargs):
+            if values == ["half"]:
+                log.rotate()
+                log.add(1)
+            return super().emit(values, *args, **kwargs)
+
+    log.write("half")
+    run = run_spout(Rotated(log.path))
+    read(run)
+    os.rename(log.path, f"{log.path}.0")
+    os.utime(f"{log.path}.0", (0, 0))
+    log.add(1)
+    read(run)
+    run.close()
+    assert run.values == [["half"], ["line 0"], ["line 1"]]
+
+
+@pytest.mark.parametrize("names", [["app.log.10", "app.log.9", "app.log.1"], ["app.log-20260131", "app.log-20260201"]])
+def test_rotated_files_of_one_moment_are_read_in_the_order_of_their_names(tmp_path, names) -> None:
+    log = Log(tmp_path)
+    log.add(1)
+    run = run_spout(TailSpout(log.path))
+    read(run)
+    for name in names:
+        os.rename(log.path, tmp_path / name)
+        os.utime(tmp_path / name, (1, 1))
+        log.add(1)
+    read(run)
+    run.close()
+    assert run.values == [[line] for line in log.lines]
 
 
 @pytest.mark.parametrize("names", [["app.log.2", "app.log.1"], ["app-2026-01-30.log", "app-2026-01-31.log"]])
@@ -167,6 +247,46 @@ def test_what_a_program_writes_to_the_old_file_until_it_has_a_new_one_is_read(tm
     read(run)
     run.close()
     assert run.values == [[line] for line in log.lines]
+
+
+@pytest.mark.parametrize("packed", [1, 2])
+def test_what_was_rotated_and_packed_before_it_was_read_is_told(tmp_path, packed) -> None:
+    log = Log(tmp_path)
+    log.add(1)
+    run = started(log, tmp_path)
+    read(run)
+    for number in range(1, 4):
+        log.rotate()
+        if number <= packed + 1:
+            log.pack()
+        log.add(1)
+    read(run)
+    run.close()
+    assert run.values == [[line] for line in [log.lines[0], *log.lines[packed + 1 :]]]
+    names = ", ".join(f"app.log.{number}.gz" for number in range(2, packed + 2))
+    assert [error.partition(" beside")[0] for error in run.errors] == [names]
+
+
+def test_a_file_that_can_not_be_opened_for_the_moment_is_not_taken_for_one_that_is_gone(tmp_path, monkeypatch) -> None:
+    """The whole new file would be read again."""
+    log = Log(tmp_path)
+    log.add(2)
+    run = started(log, tmp_path)
+    read(run)
+    run.close()
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    class Full(TailSpout):
+        def seek(self, position):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (0, limit[1]))  # no more files
+            try:
+                super().seek(position)
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+
+    conf = {"multilang.positions": str(tmp_path / "positions.sqlite"), "topology.name": "t", "storm.id": "t-1"}
+    with pytest.raises(OSError, match="Too many open files"):
+        run_spout(Full(log.path), conf=conf)
 
 
 def test_a_file_that_was_rotated_away_while_nobody_read_is_told(tmp_path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import socket
 import threading
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
 
 import pytest
 
@@ -127,6 +127,32 @@ def test_there_is_room_for_so_many_and_no_more(hook) -> None:
         assert [each.result() for each in waiting] == [503, 503]
 
 
+def test_whoever_lacks_the_secret_ends_no_request_of_who_has_shown_it(hook) -> None:
+    port, run = hook(most=2, secret="hunter2")
+    with ThreadPoolExecutor(1) as pool, ExitStack() as opened:
+        sent = pool.submit(post, port, Authorization="Bearer hunter2")
+        wait_for(lambda: run.next() or run.pending, "it is under way")
+        others = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 30)) for _ in range(100)]
+        assert others[0].recv(1) == b""
+        run.ack(run.pending[0])
+        assert sent.result() == 200
+
+
+def test_who_has_shown_the_secret_may_have_so_many_connections_and_no_more(hook) -> None:
+    port, run = hook(most=1, secret="hunter2")
+    head = b"POST / HTTP/1.1\r\nAuthorization: Bearer hunter2\r\nContent-Length: 1\r\n\r\n"
+    with ExitStack() as opened:
+        wires = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 30)) for _ in range(34)]
+        for wire in wires:
+            wire.sendall(head)
+        wait_for(lambda: len(run.spout._server._admitted) == 34, "all are admitted")
+        assert post(port, Authorization="Bearer hunter2") == 503
+        wires[0].sendall(b"1")
+        wait_for(lambda: run.next() or run.pending, "the first one is under way")
+        run.ack(run.pending[0])
+        assert b" 200 " in wires[0].makefile("rb").readline()
+
+
 def test_what_takes_too_long_is_answered_and_a_late_ack_is_nobody_s(hook) -> None:
     port, run = hook(answer_secs=0.2)
     with ThreadPoolExecutor(1) as pool:
@@ -213,60 +239,6 @@ def test_what_can_not_be_is_refused(make, message) -> None:
         make()
 
 
-class Receiver:
-    """A server that notes what it gets, fails some, and counts how many came at once."""
-
-    def __init__(self) -> None:
-        self.got: list[object] = []
-        self.heads: list[dict[str, str]] = []
-        self.status: dict[object, list[int]] = {}
-        self.now = self.most = 0
-        self.lock = threading.Lock()
-        self.meet: threading.Barrier | None = None
-        self.goes_on: threading.Event | None = None
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                receiver.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/in"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-    def answer(self, handler) -> None:
-        value = json.loads(handler.rfile.read(int(handler.headers["Content-Length"])))
-        with self.lock:
-            self.now += 1
-            self.most = max(self.most, self.now)
-        if self.meet is not None:
-            self.meet.wait(30)
-        with self.lock:
-            self.now -= 1
-            left = self.status.get(str(value))
-            status = left.pop(0) if left else 204
-            if status == 204:
-                self.got.append(value)
-                self.heads.append(dict(handler.headers))
-        handler.send_response(status)
-        handler.send_header("Location", "/elsewhere")
-        handler.end_headers()
-        if self.goes_on is not None:
-            handler.wfile.write(b"the beginning of an answer")
-            self.goes_on.wait(60)
-
-
-@pytest.fixture
-def receiver():
-    found = Receiver()
-    yield found
-    found.server.shutdown()
-    found.server.server_close()
-
-
 def test_each_tuple_is_sent_until_it_is_taken(receiver) -> None:
     receiver.status = {"3": [500, 503], "4": [302, 400]}
     builder = TopologyBuilder()
@@ -301,12 +273,48 @@ def test_an_answer_without_an_end_is_taken_by_its_status(receiver) -> None:
     assert len(run.acked) == 1
 
 
-def test_a_server_that_is_not_there_fails_the_tuple() -> None:
-    run = run_bolt(WebhookSink(f"http://127.0.0.1:{free_port()}/"), [[1]], fields=["value"])
+@pytest.mark.parametrize(
+    "begin", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 100 Continue\r\n\r\n" * 100], ids=["a head", "many heads"]
+)
+def test_an_answer_that_comes_byte_by_byte_has_no_more_time(begin) -> None:
+    """Each byte gave it the whole time again, and the task waited for ever."""
+    gone = threading.Event()
+
+    def serve() -> None:
+        wire, _ = listener.accept()
+        with wire:
+            wire.sendall(begin)
+            wire.settimeout(0.05)
+            while not gone.is_set():
+                try:
+                    wire.sendall(begin[-1:] if begin.endswith(b" ") else begin)
+                    gone.wait(0.05)
+                except OSError:
+                    gone.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        serving = threading.Thread(target=serve)
+        serving.start()
+        sink = WebhookSink(f"http://127.0.0.1:{listener.getsockname()[1]}/", timeout_secs=0.5)
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(errors_of, sink)
+            try:
+                assert "timed out" in sending.result(30)[0]
+            finally:
+                gone.set()
+                serving.join()
+
+
+def errors_of(sink):
+    run = run_bolt(sink, [[1]], fields=["value"])
     run.advance(1.0)
     run.close()
     assert len(run.failed) == 1
-    assert "refused" in run.errors[0]
+    return run.errors
+
+
+def test_a_server_that_is_not_there_fails_the_tuple() -> None:
+    assert "refused" in errors_of(WebhookSink(f"http://127.0.0.1:{free_port()}/"))[0]
 
 
 def test_a_sink_is_for_streams_too(receiver) -> None:

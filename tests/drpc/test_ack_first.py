@@ -21,9 +21,10 @@ from tests.drpc.early import (
     PlainAcksAndFails,
     counting,
 )
+from tests.patience import patient
 from tests.soak import SOAK, combined
 
-LIMIT = 100.0
+LIMIT = patient(100.0)
 NEVER = {"topology.message.timeout.secs": 3600}
 TEXTS = ["a b c", "", "d", "e f", "a b c d"]
 PROGRAM = str(Path("tests/drpc/steps_elsewhere/ack_first.py").absolute())

@@ -12,6 +12,7 @@ from multilang.coordination import CoordinatedBolt
 from multilang.drpc import DRPCExecutionException, LocalDRPC
 from multilang.local import Faults
 from tests.drpc.pipelines import GROUPINGS, answer, drawn, pipeline, requests
+from tests.patience import patient
 from tests.soak import SOAK
 
 STEP = st.tuples(st.integers(0, 2), st.integers(1, 8), st.sampled_from(GROUPINGS))
@@ -32,7 +33,7 @@ def test_every_shape_of_topology_answers_right_in_every_order(steps, seed, mode)
         futures = [drpc.start("pipe", text) for text in asked]
         drpc.wait(futures)
         assert [future.result() for future in futures] == [answer(text) for text in asked]
-        run.wait(timeout=100)
+        run.wait(timeout=patient(100))
         assert tracked(run) == []
 
 

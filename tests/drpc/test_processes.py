@@ -22,11 +22,12 @@ from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT
 from tests.drpc import dying, failing, pipelines
 from tests.drpc.pipelines import answer, drawn, pipeline, requests
+from tests.patience import patient
 from tests.soak import SOAK
 
 REACH = Path(ROOT) / "examples" / "reach.py"
 EXCLAMATION = Path(ROOT) / "examples" / "exclamation.py"
-LIMIT = 100.0
+LIMIT = patient(100.0)
 
 
 @pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])

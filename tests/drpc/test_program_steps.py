@@ -14,8 +14,9 @@ from multilang.coordination import COORD_STREAM, SINGLE, BatchBoltExecutor, Coor
 from multilang.drpc import DRPCSpout, JoinResult, LinearDRPCTopologyBuilder, LocalDRPC, PrepareRequest, ReturnResults
 from multilang.topology import TopologyError
 from tests.drpc.early import Count
+from tests.patience import patient
 
-LIMIT = 100.0
+LIMIT = patient(100.0)
 NEVER = {"topology.message.timeout.secs": 3600}
 TEXTS = ["a b c", "", "d", "e f", " ".join("abcdefgh" * 20)]
 PROGRAM = str(Path("tests/drpc/steps_elsewhere/asks.py").absolute())

@@ -32,9 +32,10 @@ from multilang.drpc import (
 )
 from multilang.drpc.thrift import CALL, EXCEPTION, MAX_TEXT, UNKNOWN_METHOD, decode, encode, frame_size
 from tests.cli.command import ROOT, multilang
+from tests.patience import patient
 from tests.soak import SOAK
 
-LIMIT = 60.0
+LIMIT = patient(60.0)
 IDL = thriftpy2.load(str(Path(ROOT) / "multilang/drpc/drpc.thrift"), module_name="multilang_drpc_test_thrift")
 
 

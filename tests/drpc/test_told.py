@@ -11,10 +11,11 @@ from multilang.coordination import KeyedFairBolt
 from multilang.drpc import DRPCExecutionException, LinearDRPCTopologyBuilder, LocalDRPC
 from tests.drpc import failing
 from tests.drpc.failing import CAUSES
+from tests.patience import patient
+from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
-LIMIT = 100.0
+LIMIT = patient(100.0)
 NEVER = {"topology.message.timeout.secs": 3600}  # what is told by a timeout comes too late for these tests
-MODES = pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
 
 
 def back(run, deaths):
@@ -30,7 +31,7 @@ def problems(drpc, function, texts):
     return [str(future.exception()) for future in futures]
 
 
-@MODES
+@EVERY_MODE
 def test_an_exception_in_any_kind_of_step_is_told_at_once_with_its_function_and_cause(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT, seed=1) as drpc:
         run = drpc.submit(failing.alone, conf=NEVER)
@@ -61,7 +62,7 @@ def test_failures_of_requests_that_are_under_way_together_are_not_mixed_up(mode,
         assert [text for text in texts if CAUSES[text][1] not in str(futures[text].exception())] == []
 
 
-@MODES
+@MOSTLY_IN_PROCESS
 def test_where_several_tasks_are_the_last_step_nothing_and_twice_are_told_too(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT, seed=1) as drpc:
         run = drpc.submit(failing.several, conf=NEVER)
@@ -92,7 +93,7 @@ def test_a_second_result_of_another_task_is_an_error_of_the_topology_s():
         assert join._requests == {}
 
 
-@MODES
+@EVERY_MODE
 def test_a_bolt_that_dies_of_one_request_fails_those_that_it_keeps(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT) as drpc:
         run = drpc.submit(failing.keeps, conf=NEVER)
@@ -117,7 +118,7 @@ def test_a_fair_bolt_around_a_bolt_that_raises_tells_it_too(mode):
         assert "ZeroDivisionError: nothing by naught in keeps" in said
 
 
-@MODES
+@MOSTLY_IN_PROCESS
 def test_a_function_that_nothing_serves_is_refused_at_once(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT) as drpc:
         began = time.monotonic()

@@ -18,6 +18,7 @@ from multilang.state import state_file
 from multilang.topology import load_topology
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import multilang
+from tests.patience import patient
 from tests.soak import SOAK, chosen
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -34,7 +35,7 @@ def greatest(run, component, key, value):
 @everywhere
 def test_word_count_counts_each_word_of_the_documentation_once(run_topology, mode):
     topology = load_topology(f"{EXAMPLES}/word_count.py")
-    run = run_topology(topology, mode, capture=["count"], timeout=150)
+    run = run_topology(topology, mode, capture=["count"], timeout=patient(150))
     words = Counter(word.strip(".,:;!?\"'`()[]{}<>*=-_|") for text in topics.values() for word in text.lower().split())
     del words[""]
     assert greatest(run, "count", "word", "count") == words
@@ -45,7 +46,7 @@ def test_word_count_counts_each_word_of_the_documentation_once(run_topology, mod
 @pytest.mark.parametrize("mode", chosen(MODES, "inprocess"))
 def test_word_count_written_as_streams_gives_the_same(run_topology, mode):
     topology = load_topology(f"{EXAMPLES}/stream_words.py")
-    run = run_topology(topology, mode, capture=["count"], timeout=150)
+    run = run_topology(topology, mode, capture=["count"], timeout=patient(150))
     words = Counter(word.strip(".,:;!?\"'`()[]{}<>*=-_|") for text in topics.values() for word in text.lower().split())
     del words[""]
     assert greatest(run, "count", "key", "value") == words
@@ -65,7 +66,9 @@ def test_word_count_shares_the_lines_among_the_spouts_tasks(run_topology, mode, 
 
 @everywhere
 def test_join_pays_every_order_once(run_topology, mode):
-    run = run_topology(load_topology(f"{EXAMPLES}/join_orders.py"), mode, capture=["join", "turnover"], timeout=150)
+    run = run_topology(
+        load_topology(f"{EXAMPLES}/join_orders.py"), mode, capture=["join", "turnover"], timeout=patient(150)
+    )
     joined = [tup.values for tup in run.captured("join")]
     assert sorted(joined) == [[n, f"customer-{n % 97}", 100 + n * 37 % 9900] for n in range(1, 2001)]
     assert sum(greatest(run, "turnover", "customer", "cents").values()) == sum(cents for _, _, cents in joined)
@@ -74,7 +77,7 @@ def test_join_pays_every_order_once(run_topology, mode):
 
 @everywhere
 def test_direct_grouping_evens_out_the_characters_not_the_number_of_texts(run_topology, mode):
-    run = run_topology(load_topology(f"{EXAMPLES}/direct_balance.py"), mode, capture=["measure"], timeout=150)
+    run = run_topology(load_topology(f"{EXAMPLES}/direct_balance.py"), mode, capture=["measure"], timeout=patient(150))
     characters = greatest(run, "measure", "task", "characters")
     assert sum(characters.values()) == sum(map(len, topics.values()))
     assert len(characters) == 3
@@ -85,7 +88,7 @@ def test_direct_grouping_evens_out_the_characters_not_the_number_of_texts(run_to
 @pytest.mark.parametrize("mode", ["process", "simulated"] if SOAK else ["process"])
 def test_rolling_counts_add_up_and_fall_again(run_topology, mode):
     topology = load_topology(f"{EXAMPLES}/rolling_top_words.py")
-    run = run_topology(topology, mode, capture=["count", "rank"], timeout=150)
+    run = run_topology(topology, mode, capture=["count", "rank"], timeout=patient(150))
     words = [word for word in " ".join(topics[topic] for topic in sorted(topics)).lower().split() if word.isalpha()]
     assert run.counters["words"].acked == len(words)
     highest = Counter()
@@ -99,7 +102,7 @@ def test_rolling_counts_add_up_and_fall_again(run_topology, mode):
 @pytest.mark.skipif(shutil.which("node") is None and "CI" not in os.environ, reason="node is not on the PATH")
 def test_a_bolt_in_node_splits_as_well_as_one_in_python(run_topology):
     topology = load_topology(f"{EXAMPLES}/node_split.py")
-    run = run_topology(topology, "process", capture=["count"], timeout=150)
+    run = run_topology(topology, "process", capture=["count"], timeout=patient(150))
     counts = greatest(run, "count", "word", "count")
     assert counts["better"] == 80
     assert counts["aren't"] == 10
@@ -116,10 +119,10 @@ def test_stateful_word_count_goes_on_where_the_run_before_ended(run_topology, mo
         "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
         "topology.state.checkpoint.interval.ms": 100,
     }
-    run = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
+    run = run_topology(topology, mode, conf=conf, capture=["count"], timeout=patient(150))
     assert greatest(run, "count", "word", "count") == {"the": 200, "cow": 100, "jumped": 100, "over": 100, "moon": 100}
     run.kill()
-    again = run_topology(topology, mode, conf=conf, capture=["count"], timeout=150)
+    again = run_topology(topology, mode, conf=conf, capture=["count"], timeout=patient(150))
     if promise == "exactly_once":
         assert again.captured("count") == []  # all lines are counted already
     else:
@@ -179,7 +182,7 @@ def test_imports_are_counted_into_files_in_both_styles(run_topology, tmp_path, m
     wanted = Counter(module for line in lines for module in example.imported(line))
     assert wanted["os"] > 3
     for topology, sink in ((example.topology, "kept"), (example.by_hand, "kept-by-hand")):
-        run_topology(topology, "inprocess", timeout=150)
+        run_topology(topology, "inprocess", timeout=patient(150))
         counts: Counter[str] = Counter()
         for file in tmp_path.glob(f"{sink}-0*.jsonl"):
             for row in map(json.loads, file.read_text().splitlines()):

@@ -10,6 +10,7 @@ import pytest
 from multilang.component.modules import load_module
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
+from tests.patience import patient
 from tests.windowing import reference
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -20,7 +21,7 @@ def ran(mode, topology, capture, until, **conf):
     """Run a topology until all is there; the last tuples stay in a window."""
     with LocalCluster(mode, conf, seed=1) as cluster:
         run = cluster.submit(topology, capture=capture)
-        run.wait(until, timeout=100)
+        run.wait(until, timeout=patient(100))
     return run
 
 

@@ -17,6 +17,7 @@ from multilang.local import LocalCluster
 from multilang.protocol import LocalProtocolError
 from tests.exchange import running
 from tests.exchange.harness import Driven, Part, tuples_of
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -158,7 +159,7 @@ def test_middleware_sees_single_tuples() -> None:
 def test_the_answer_is_the_same_in_each_mode(tmp_path: Path, mode: Any, how: str) -> None:
     with LocalCluster(mode, {"multilang.exchange": how, "test.folder": str(tmp_path)}) as cluster:
         run = cluster.submit(running.many())
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
         n = running.NUMBERS
         assert [str(error) for error in run.errors] == []
         found = {id: (each.emitted, each.executed, each.acked) for id, each in run.counters.items()}

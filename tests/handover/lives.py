@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.servers import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 Signal = tuple[str, str, int, str]  # who, step, occurrence, the signal's name
-LIMIT = 300  # seconds for a life that goes well, on a busy machine
+LIMIT = patient(300)  # seconds for a life that goes well, on a busy machine
 
 
 class Life:

@@ -19,6 +19,7 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from spark_bridge import ListSource, PartitionSpout, SQLiteStore
+from tests.patience import patient
 from tests.soak import combined, sampled
 from tests.state.topologies import topology as stateful
 
@@ -98,7 +99,7 @@ def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, ho
                 with pytest.raises(
                     LocalClusterError, match=r"belongs to earlier transactions of 'updates', .* began anew"
                 ):
-                    run.wait(lambda run: False, timeout=60)
+                    run.wait(lambda run: False, timeout=patient(60))
             del Update.stored
             for each in (*tmp_path.glob("map.sqlite*"), *tmp_path.glob("transactions.sqlite*")):
                 each.unlink()
@@ -127,7 +128,7 @@ def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, ho
             with pytest.raises(
                 LocalClusterError, match=rf"{path}(-wal)? (was deleted, renamed, emptied or replaced|is damaged)"
             ):
-                run.wait(lambda run: False, timeout=60)
+                run.wait(lambda run: False, timeout=patient(60))
         if how != "deleted":
             for each in tmp_path.glob(f"{FILES[what]}*"):  # nothing that fits together is there any more
                 each.unlink()

@@ -6,13 +6,14 @@ import pytest
 
 from multilang.local import LocalCluster, LocalClusterError
 from tests.local import topologies
+from tests.patience import patient
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
 def test_what_a_run_did_stays_and_what_it_would_do_is_refused(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(topologies.passing, capture=["numbers"])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         counters, captured = run.counters, len(run.captured("numbers"))
     assert run.killed
     assert captured

@@ -11,6 +11,7 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.topology import TopologyError, load_topology
 from tests.cli.command import multilang
+from tests.patience import patient
 
 HERE = Path(__file__).parent
 TOPOLOGY = """
@@ -55,7 +56,7 @@ def test_scripts_are_run_from_another_folder(
     monkeypatch.chdir(caller)
     with LocalCluster("process") as cluster:
         run = cluster.submit(load_topology(str(path)), capture=["sink"])
-        run.wait(lambda run: run.counters["numbers"].acked == 10, timeout=60)
+        run.wait(lambda run: run.counters["numbers"].acked == 10, timeout=patient(60))
         assert sorted(values[0] for values in run.captured("sink")) == list(range(10))
 
 
@@ -103,4 +104,4 @@ def test_what_only_a_worker_has_is_said_before_anything_starts(tmp_path: Path, m
     shutil.copy(HERE / "plain_bolt.py", tmp_path / "tools" / "bolt.py")
     with LocalCluster("process") as cluster:
         run = cluster.submit(topology)
-        run.wait(lambda run: run.counters["numbers"].acked == 10, timeout=60)
+        run.wait(lambda run: run.counters["numbers"].acked == 10, timeout=patient(60))

@@ -14,6 +14,7 @@ from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import TopologyBuilder
 from tests.local import topologies
+from tests.patience import patient
 from tests.soak import SOAK
 
 
@@ -101,7 +102,7 @@ def test_sys_exit_ends_a_task_as_with_a_process_of_its_own_and_not_the_program(m
 
     with LocalCluster(mode=mode, conf={"topology.message.timeout.secs": 0.2}) as cluster:
         run = cluster.submit(built(SpoutExits, Exits))
-        run.wait(lambda run: Exits.exited == 3 and len(run.errors) >= 4, timeout=60)
+        run.wait(lambda run: Exits.exited == 3 and len(run.errors) >= 4, timeout=patient(60))
         messages = [str(error) for error in run.errors]
     for code in ("sys.exit(1)", "sys.exit(2)", "sys.exit(3)", "sys.exit()"):
         assert any(f"{code} ends the task, which is started again" in message for message in messages), messages
@@ -304,7 +305,7 @@ def test_memory_and_cost_stay_the_same_however_many_tuples():
         def until(n):
             start = time.process_time()
             before = run.counters["sentences"].acked
-            run.wait(lambda run: run.stats[5].acked >= n, timeout=120)
+            run.wait(lambda run: run.stats[5].acked >= n, timeout=patient(120))
             gc.collect()
             return (time.process_time() - start) / (n - before)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from multilang.component import BasicBolt, Bolt, Spout
 from multilang.local import LocalCluster
 from multilang.topology import TopologyBuilder
+from tests.patience import patient
 
 TUPLES = 12
 
@@ -81,7 +82,7 @@ def told(seed, fails, tasks, ackers):
     with LocalCluster("inprocess", {**conf, "topology.enable.message.timeouts": False}, seed=1) as cluster:
         run = cluster.submit(builder.build("joined"))
         (spout,) = (task.instance for task in run.tasks if task.component == "numbers")
-        run.wait(lambda _: spout.exhausted(), timeout=60)
+        run.wait(lambda _: spout.exhausted(), timeout=patient(60))
         run.run_for(0)
         return sorted(spout.told)
 
@@ -127,7 +128,7 @@ def test_what_comes_of_many_tuples_together_is_tracked_once_and_not_for_each_of_
     builder.set_bolt("end", Passes).shuffle_grouping("passes")
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(builder.build("fans"))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.counters["numbers"].acked == 50
         messages = run.counters["__acker"].executed
     assert messages == 50 + 1 + 50 + 50 + 50 + 50  # inits, the join, the acks of three bolts, and the join's own

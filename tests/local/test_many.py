@@ -10,6 +10,7 @@ from multilang.component import BatchingBolt, ReliableSpout
 from multilang.local import LocalCluster
 from multilang.protocol import LocalProtocolError, UnserializableValue
 from multilang.topology import TopologyBuilder
+from tests.patience import patient
 
 VALUES = st.one_of(st.integers(-(2**64), 2**64), st.text(max_size=3), st.just(float("nan")), st.just(b"bytes"))
 ROWS = st.lists(
@@ -95,7 +96,7 @@ def run(turns, at_once, bolt, conf):
             last.append((source.under_way, source.waiting_for_replay, len(source.left), len(source.seen)))
             return len(last) > 3 and last[-4:] == [last[-1]] * 4
 
-        running.wait(rests, timeout=60)
+        running.wait(rests, timeout=patient(60))
         return source.seen, groups
 
 

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.component import Bolt, Spout
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.topology import TopologyBuilder
-
-
-class Numbers(Spout):
-    output_fields = ["n"]
-
-    def next_tuple(self):
-        self.emit([1], tup_id=1)
-
-
-class Nothing(Bolt):
-    output_fields = ["n"]
-
-
-class Silent(Spout):
-    output_fields = ["n"]
+from tests.local.lacking import Nothing, Numbers, Silent
+from tests.patience import patient
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
@@ -39,4 +25,4 @@ def test_the_topology_ends_with_one_sentence(mode, spout, said):
     with LocalCluster(mode=mode) as cluster:
         run = cluster.submit(builder.build("t"))
         with pytest.raises(LocalClusterError, match=said):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))

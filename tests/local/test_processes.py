@@ -14,6 +14,7 @@ import pytest
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.topology import ShellBolt, ShellSpout, TopologyBuilder, load_topology
 from tests.local import dying, topologies
+from tests.patience import patient
 from tests.soak import SOAK
 
 HERE = Path(__file__).parent
@@ -56,16 +57,16 @@ def test_every_tuple_is_acked_in_the_end_however_often_children_are_killed(tmp_p
     conf = {**QUICK, "test.stop": str(stop), "test.acked": str(acked), "topology.max.spout.pending": 50}
     with LocalCluster("process", conf=conf) as cluster:
         run = cluster.submit(topologies.endless, capture=["pass"])
-        run.wait(lambda run: run.counters["endless"].acked > 100, timeout=60)
+        run.wait(lambda run: run.counters["endless"].acked > 100, timeout=patient(60))
         for _ in range(kills):
             run.run_for(rng.random() * 0.4)
             pids = [task.pid for task in run.tasks if task.component in victims and task.alive and task.pid]
             if pids:
                 os.kill(rng.choice(pids), signal.SIGKILL)
         acked_then = run.counters["endless"].acked
-        run.wait(lambda run: run.counters["endless"].acked > acked_then + 100, timeout=60)
+        run.wait(lambda run: run.counters["endless"].acked > acked_then + 100, timeout=patient(60))
         stop.touch()
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         counters = run.counters
         passed = {tup["n"] for tup in run.captured("pass")}
     lives = [[int(line) for line in life.split()] for life in acked.read_text().split("started")]
@@ -99,7 +100,7 @@ def test_a_tuple_of_which_one_child_after_the_other_dies_ends_no_topology(way):
     conf = {"test.seed": 1, "test.ways": [way], "test.numbers": 1, "test.share": 1.0, "test.attempts": 7}
     with LocalCluster("process", conf={**conf, **NEVER}) as cluster:
         run = cluster.submit(dying.poisoned)
-        run.wait(timeout=100)
+        run.wait(timeout=patient(100))
         assert run.counters["only"].restarts == 7
 
 
@@ -125,7 +126,7 @@ def test_a_wrapper_may_leave_before_the_program_that_it_started(run_topology, wr
     conf = {"test.numbers": 20}
     with LocalCluster("process", conf=conf) as cluster:
         run = cluster.submit(with_bolt(command), capture=["bolt"])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         run.run_for(3)  # it is looked at each second, and nothing must come of that
         assert run.counters["bolt"].restarts == 0
         assert len(run.captured("bolt")) == 20
@@ -177,16 +178,16 @@ def test_a_child_that_never_starts_ends_the_wait_with_its_last_words():
         with pytest.raises(
             TaskStartError, match=r"bolt 'bolt' \(task 2\) died 5 times at its start(.|\n)*no such luck"
         ):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         with pytest.raises(TaskStartError):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
 
 
 def test_a_component_that_can_not_be_initialized_ends_the_wait():
     with LocalCluster("process") as cluster:
         run = cluster.submit(topologies.bad_start)
         with pytest.raises(TaskStartError, match="the database is not there"):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         assert any("the database is not there" in error.message for error in run.errors)
 
 
@@ -194,7 +195,7 @@ def test_a_command_that_does_not_exist_is_named():
     with LocalCluster("process") as cluster:
         run = cluster.submit(with_bolt(ShellBolt(["no-such-program", "-x"], output_fields=["n"])))
         with pytest.raises(TaskStartError, match=r"\['no-such-program', '-x'\] can't be started"):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
 
 
 def test_a_shell_component_needs_processes():
@@ -215,26 +216,26 @@ def test_a_slow_bolt_holds_up_those_who_feed_it_and_memory_stays_bounded():
     conf = {"test.numbers": 10**9, "test.slow.secs": 0.01, "topology.message.timeout.secs": 600}
     with LocalCluster("process", conf=conf) as cluster:
         run = cluster.submit(topologies.slow)
-        run.wait(lambda run: run.counters["slow"].executed > 20, timeout=180)
+        run.wait(lambda run: run.counters["slow"].executed > 20, timeout=patient(180))
         seen = [0, 0]
 
         def held_up(run):
             seen.append(run.counters["numbers"].emitted)
             return len(set(seen[-20:])) == 1
 
-        run.wait(held_up, timeout=180)
+        run.wait(held_up, timeout=patient(180))
         counters = run.counters
         assert counters["numbers"].emitted - counters["slow"].executed < 20_000
 
 
 def test_tuples_of_ten_megabytes_go_both_ways(run_topology):
-    run = run_topology(topologies.big, "process", capture=["length"], timeout=120)
+    run = run_topology(topologies.big, "process", capture=["length"], timeout=patient(120))
     assert [tup["length"] for tup in run.captured("length")] == [10_000_000] * 3
     assert run.counters["big"].acked == 3
 
 
 def test_ten_thousand_task_ids_that_nobody_reads_yet_block_nothing(run_topology):
-    run = run_topology(topologies.flood, "process", conf={"test.numbers": 2}, timeout=120)
+    run = run_topology(topologies.flood, "process", conf={"test.numbers": 2}, timeout=patient(120))
     assert run.counters["pass"].executed == 20_000
     assert run.counters["numbers"].acked == 2
 
@@ -242,7 +243,7 @@ def test_ten_thousand_task_ids_that_nobody_reads_yet_block_nothing(run_topology)
 def test_nothing_is_left_when_the_cluster_ends():
     with LocalCluster("process") as cluster:
         run = cluster.submit(topologies.word_count)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         pids = [task.pid for task in run.tasks]
         pid_dir = Path(run.pid_dir)
         assert {int(file.name) for file in pid_dir.iterdir()} == set(pids)
@@ -257,7 +258,7 @@ def test_a_child_that_ignores_sigterm_is_killed_after_a_grace(monkeypatch):
     stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(3600)"
     with LocalCluster("process") as cluster:
         run = cluster.submit(with_bolt(ShellBolt([sys.executable, "-c", stubborn], output_fields=["n"])))
-        run.wait(lambda run: all(task.pid for task in run.tasks), timeout=30)
+        run.wait(lambda run: all(task.pid for task in run.tasks), timeout=patient(30))
         run.run_for(0.3)
         pids = [task.pid for task in run.tasks]
     assert not any(alive(pid) for pid in pids)
@@ -299,7 +300,7 @@ def test_a_cycle_that_is_fed_more_than_its_pipes_take_does_not_come_to_a_stand(r
 def test_a_kill_in_the_middle_of_work_ends_quickly_and_is_final():
     with LocalCluster("process", conf={"test.numbers": 10**9, "test.slow.secs": 0.001}) as cluster:
         run = cluster.submit(topologies.slow, name="one")
-        run.wait(lambda run: run.counters["slow"].executed > 10, timeout=60)
+        run.wait(lambda run: run.counters["slow"].executed > 10, timeout=patient(60))
         with pytest.raises(LocalClusterError, match="'one' runs already"):
             cluster.submit(topologies.slow, name="one")
         start = time.monotonic()
@@ -315,7 +316,7 @@ def test_a_function_for_captured_tuples_that_raises_ends_the_wait():
     with LocalCluster("process") as cluster:
         run = cluster.submit(topologies.passing, capture={"pass": lambda tup: {}["nothing"]})
         with pytest.raises(LocalClusterError, match="can't go on: KeyError") as raised:
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         assert isinstance(raised.value.__cause__, KeyError)
 
 
@@ -351,7 +352,7 @@ def run_script(folder, text, *, piped=False):
     path.write_text(SCRIPT + text)
     with path.open() as file:
         command = [sys.executable, "-"] if piped else [sys.executable, str(path)]
-        return subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, stdin=file, capture_output=True, text=True, timeout=patient(60))
 
 
 @pytest.mark.parametrize(
@@ -387,7 +388,7 @@ def test_a_component_that_can_not_be_imported_is_not_started_again(tmp_path, cap
     with LocalCluster("process") as cluster:
         run = cluster.submit(topology)
         with pytest.raises(TaskStartError, match="No module named 'there_is_no_such_module'"):
-            run.wait(timeout=30)
+            run.wait(timeout=patient(30))
     assert run.counters["once"].restarts == 0
     assert sum("ModuleNotFoundError in component" in record.message for record in caplog.records) == 1
 
@@ -414,7 +415,7 @@ def test_each_component_s_pid_is_logged_as_storm_does_and_again_when_it_was_star
 
     with caplog.at_level(logging.INFO), LocalCluster("process") as cluster:
         run = cluster.submit(with_bolt(plain()))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         first = current(run)
         assert sorted(logged()) == first
         victim = next(task for task in run.tasks if task.component == "bolt")

@@ -7,6 +7,7 @@ import pytest
 from multilang import LocalCluster
 from multilang.local import TaskStartError
 from tests.local.raising import checkpointed, dying, topologies
+from tests.patience import patient
 
 LIVES = 5
 
@@ -19,7 +20,7 @@ def test_a_spout_that_never_emits_ends_the_topology_by_name(name, mode):
         with pytest.raises(
             TaskStartError, match=rf"(?s)'source' \(task \d\) died {LIVES} times without emitting a tuple.*no such row"
         ):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         assert run.counters["source"].restarts == LIVES - 1
 
 
@@ -32,21 +33,21 @@ def test_a_checkpoint_spout_that_completes_no_checkpoint_ends_the_topology_by_na
             TaskStartError,
             match=rf"(?s)'\$checkpointspout' \(task \d\) died {LIVES} times without completing a checkpoint.*no such row",
         ):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
 def test_a_spout_that_emits_in_each_life_goes_on(mode):
     with LocalCluster(mode=mode, seed=1) as cluster:
         run = cluster.submit(topologies["Emitting"])
-        run.wait(lambda run: run.counters["source"].restarts > LIVES, timeout=60)
+        run.wait(lambda run: run.counters["source"].restarts > LIVES, timeout=patient(60))
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
 def test_a_bolt_that_dies_of_each_tuple_lets_the_run_end_with_what_failed(mode):
     with LocalCluster(mode=mode, seed=1) as cluster:
         run = cluster.submit(dying)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         counters = run.counters
         assert counters["source"].failed == 3
         assert counters["bolt"].restarts >= 1

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, Bolt, FailedException, LocalCluster, Spout, TopologyBuilder
 from multilang.protocol import LocalProtocolError, UnserializableValue
 from multilang.runtime import rows
+from tests.patience import patient
 
 
 class Scripts(Spout):
@@ -191,7 +192,7 @@ def outcome(mode, scripts, together, kind, ackers, timeout_secs=600):
     conf = {"topology.acker.executors": ackers, "topology.message.timeout.secs": timeout_secs}
     with LocalCluster(mode, conf, seed=1, fail_fast=False) as cluster:
         run = cluster.submit(builder.build("rows"))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         counted = {
             name: (each.emitted, each.transferred, each.executed, each.acked, each.failed)
             for name, each in run.counters.items()
@@ -250,7 +251,7 @@ def test_what_is_emitted_is_processed_before_much_more_is():
     builder.set_bolt("takes", Takes(waiting)).shuffle_grouping("fans")
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(builder.build("fans"))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.counters["scripts"].acked == 500
     assert waiting[0] == 0
     assert waiting[1] < 1000
@@ -295,7 +296,7 @@ def test_rows_and_single_tuples_are_all_counted_by_a_bolt_that_is_slow(ticks):
     builder.set_bolt("slow", Slow()).shuffle_grouping("fanssome").shuffle_grouping("single")
     with LocalCluster("inprocess", ticks, seed=1) as cluster:
         run = cluster.submit(builder.build("slow"))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert (run.counters["slow"].executed, run.counters["slow"].acked) == (60, 60)
 
 

@@ -6,15 +6,14 @@ import pytest
 
 from multilang.runtime.settings import DEFAULTS, Settings
 from tests.local import specified
-
-everywhere = pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
+from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
 
 def heard(run):
     return [tup.values for tup in run.captured("own", "heard")]
 
 
-@everywhere
+@EVERY_MODE
 def test_a_tuple_is_acked_and_failed_at_the_task_that_emitted_it(run_topology, mode):
     run = run_topology(specified.own, mode, capture=[("own", "heard")])
     assert {task for _, task, _ in heard(run)} == {task.id for task in run.tasks if task.component == "own"}
@@ -22,21 +21,21 @@ def test_a_tuple_is_acked_and_failed_at_the_task_that_emitted_it(run_topology, m
     assert sorted(what for what, *_ in heard(run)) == ["ack"] * 60 + ["fail"] * 60
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_what_becomes_of_an_unanchored_tuple_does_not_matter_to_the_spouts(run_topology, mode):
     run = run_topology(specified.unanchored, mode, capture=[("own", "heard")])
     assert run.counters["fails"].failed == 20
     assert [what for what, *_ in heard(run)] == ["ack"] * 20
 
 
-@everywhere
+@MOSTLY_IN_PROCESS
 def test_a_tuple_of_several_anchors_that_fails_fails_all_that_it_came_of(run_topology, mode):
     run = run_topology(specified.joined, mode, capture=[("own", "heard")])
     assert [what for what, *_ in heard(run)].count("fail") == 2
     assert (run.counters["own"].acked, run.counters["own"].timed_out) == (20, 0)
 
 
-@everywhere
+@EVERY_MODE
 def test_a_tree_whose_branches_meet_again_is_acked_once_and_failed_as_one(run_topology, mode):
     run = run_topology(specified.diamond, mode, capture=["meets", ("own", "heard")])
     assert all(tup["came"] == ["left", "right"] for tup in run.captured("meets"))

@@ -13,6 +13,7 @@ from multilang.runtime.plan import Plan
 from multilang.runtime.status import RunStatus
 from tests.local import watched
 from tests.local.topologies import SENTENCES
+from tests.patience import patient
 
 MODES = ["process", "inprocess", "simulated"]
 WORDS = 40 * sum(len(sentence.split()) for sentence in SENTENCES)
@@ -29,7 +30,7 @@ def counts(status):
 def test_the_counts_are_the_same_in_each_mode_and_add_up_over_tasks_and_streams(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(watched.words, conf={"multilang.exchange": "root"})  # so that ackers answer for each tuple
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         status = run.status()
     none = dict.fromkeys(COUNTED, 0)
     found = counts(status)
@@ -72,7 +73,7 @@ def test_a_status_says_what_the_run_does_and_what_it_waits_for(mode):
         assert before.waiting_for
         assert "submitted inactive" in before.waiting_for[0]
         run.activate()
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.status(by_task=False)["split"].by_task == ()
         assert run.status(by_task=False)["split"].executed == 200
     after = run.status()
@@ -84,7 +85,7 @@ def test_the_time_in_which_a_task_is_busy_is_measured(mode):
     due = watched.TUPLES * watched.PAUSE
     with LocalCluster(mode) as cluster:
         run = cluster.submit(watched.slow)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         run.wait(lambda run: (run.status()["sleeps"].busy_secs or 0) > 0.95 * due, timeout=60)
         status = run.status().averaged()
     sleeps, drop = status["sleeps"], status["drop"]
@@ -103,13 +104,13 @@ def test_a_tuple_that_takes_long_counts_as_busy_before_it_is_done(tmp_path):
         assert run.status()["stuck"].executed == 0
         assert run.status()["stuck"].capacity > 0
         until.touch()
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
 
 
 def test_a_program_in_another_language_tells_no_time_and_none_is_made_up():
     with LocalCluster("process") as cluster:
         run = cluster.submit(watched.foreign)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         foreign = run.status()["foreign"]
     assert (foreign.executed, foreign.busy_secs, foreign.capacity) == (watched.TUPLES, None, None)
     assert foreign.rate is not None
@@ -135,9 +136,9 @@ def test_the_last_committed_checkpoint_is_told(mode, tmp_path, monkeypatch):
     with LocalCluster(mode) as cluster:
         run = cluster.submit(watched.summed)
         assert run.status().checkpoint is None
-        run.wait(lambda run: run.status().checkpoint is not None, timeout=60)
+        run.wait(lambda run: run.status().checkpoint is not None, timeout=patient(60))
         first = run.status().checkpoint
-        run.wait(lambda run: run.status().checkpoint.number > first.number, timeout=60)
+        run.wait(lambda run: run.status().checkpoint.number > first.number, timeout=patient(60))
         second = run.status().checkpoint
     assert (first.number >= 0, second.age_secs >= 0, second.seconds > 0) == (True, True, True)
 
@@ -164,3 +165,17 @@ def test_samples_of_a_run_that_nobody_looks_at_are_kept_too():
     run.kill()
     assert len(history.at) >= 4
     assert all(rate > 0 for rate in history.components["split"].rate)
+
+
+@everywhere
+def test_many_errors_of_one_kind_hide_no_other(mode):
+    with LocalCluster(mode, seed=1) as cluster:
+        run = cluster.submit(watched.faulty)
+        run.wait(timeout=patient(60))
+        status = run.status()
+    rare, often = sorted(status.errors, key=lambda each: each.times)
+    assert "ZeroDivisionError" in rare.message
+    assert rare.times == 1
+    assert "KeyError" in often.message
+    assert often.times == watched.FAULTS
+    assert status["faulty"].errors == watched.FAULTS + 1

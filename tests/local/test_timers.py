@@ -8,9 +8,8 @@ from multilang import BasicBolt, Bolt, TopologyBuilder
 from multilang.local import Faults, LocalCluster, LocalClusterError
 from multilang.testing import each_seed
 from tests.local import timed
-
-MODES = ["inprocess", "simulated", "process"]
-in_each_mode = pytest.mark.parametrize("mode", MODES)
+from tests.patience import patient
+from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
 
 def run_whole(mode, topology, capture=("bolt",), seed=1, **conf):
@@ -24,7 +23,7 @@ def values(run, component="bolt"):
     return [list(tup.values) for tup in run.captured(component)]
 
 
-@in_each_mode
+@EVERY_MODE
 def test_tuples_that_are_held_until_a_timer_are_waited_for_and_so_is_what_comes_of_them(mode):
     run = run_whole(mode, timed.holds, ["bolt", "sums"])
     assert sorted(values(run)) == [[n, "held"] for n in range(30)]
@@ -33,7 +32,7 @@ def test_tuples_that_are_held_until_a_timer_are_waited_for_and_so_is_what_comes_
     assert run.errors == []
 
 
-@in_each_mode
+@MOSTLY_IN_PROCESS
 def test_a_timer_that_tuples_put_off_again_and_again_runs_once_and_is_waited_for(mode):
     builder = TopologyBuilder()
     builder.set_spout("numbers", timed.Numbers)
@@ -42,7 +41,7 @@ def test_a_timer_that_tuples_put_off_again_and_again_runs_once_and_is_waited_for
     assert values(run)[-1] == [sum(range(30)), 30]
 
 
-@in_each_mode
+@MOSTLY_IN_PROCESS
 def test_timers_run_in_the_order_of_their_times(mode):
     got = values(run_whole(mode, timed.twice, **{"test.numbers": 5}))
     assert len(got) == 10
@@ -50,17 +49,17 @@ def test_timers_run_in_the_order_of_their_times(mode):
         assert got.index([n, "first"]) < got.index([n, "second"])
 
 
-@in_each_mode
+@EVERY_MODE
 def test_repeated_timers_and_chains_of_them_do_not_keep_a_run_from_its_end(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(timed.beats, capture=["bolt"])
         run.wait(lambda run: len(run.captured("bolt")) > 20, timeout=60)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.waiting_for == []
         assert {tup["what"] for tup in run.captured("bolt")} == {"beat", "chain"}
 
 
-@in_each_mode
+@EVERY_MODE
 def test_a_timer_acks_and_fails_as_process_does(mode):
     run = run_whole(mode, timed.fails)
     assert sorted(values(run)) == [[n] for n in range(30)]
@@ -68,7 +67,7 @@ def test_a_timer_acks_and_fails_as_process_does(mode):
     assert (counters["numbers"].acked, counters["numbers"].failed) == (30, 30)
 
 
-@in_each_mode
+@EVERY_MODE
 def test_a_bolt_that_dies_in_a_timer_is_started_again_without_its_timers(mode, tmp_path):
     conf = {"test.marker": str(tmp_path / "died"), "test.numbers": 3, "topology.message.timeout.secs": 1}
     run = run_whole(mode, timed.dies, **conf)
@@ -78,7 +77,7 @@ def test_a_bolt_that_dies_in_a_timer_is_started_again_without_its_timers(mode, t
     assert any(error.fatal for error in run.errors)
 
 
-@in_each_mode
+@MOSTLY_IN_PROCESS
 def test_a_basic_bolt_reports_what_its_timer_raises_and_goes_on(mode):
     run = run_whole(mode, timed.reports, **{"test.numbers": 3})
     assert len(values(run)) == 3
@@ -87,37 +86,37 @@ def test_a_basic_bolt_reports_what_its_timer_raises_and_goes_on(mode):
     assert all("in a timer: the disk is full" in error.message for error in run.errors)
 
 
-@in_each_mode
+@EVERY_MODE
 def test_a_spout_emits_from_its_timers(mode):
     run = run_whole(mode, timed.timed, ["numbers", "bolt"])
     assert values(run, "numbers") == [[4], [3], [2], [1], [0]]
     assert run.counters["numbers"].acked == 5
 
 
-@in_each_mode
+@EVERY_MODE
 def test_a_spout_s_timers_rest_while_the_topology_is_deactivated(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(timed.timed, capture=["numbers", "bolt"])
-        run.wait(lambda run: run.captured("numbers"), timeout=60)
+        run.wait(lambda run: run.captured("numbers"), timeout=patient(60))
         run.deactivate()
-        run.wait(timeout=60)  # what was emitted is acked, and all is still
+        run.wait(timeout=patient(60))  # what was emitted is acked, and all is still
         emitted = len(run.captured("numbers"))
         run.run_for(0.2)
         assert len(run.captured("numbers")) == emitted
         run.activate()
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert len(run.captured("numbers")) == 5
 
 
-@in_each_mode
+@MOSTLY_IN_PROCESS
 def test_what_is_waited_for_is_named(mode):
     builder = TopologyBuilder()
     builder.set_spout("numbers", timed.Numbers)
     builder.set_bolt("bolt", Late).global_grouping("numbers")
     with LocalCluster(mode, {"test.numbers": 1}, seed=1) as cluster:
         run = cluster.submit(builder.build("late"))
-        run.wait(lambda run: run.counters["numbers"].acked == 1, timeout=60)
-        run.wait(lambda run: "timer" in "".join(run.waiting_for), timeout=60)
+        run.wait(lambda run: run.counters["numbers"].acked == 1, timeout=patient(60))
+        run.wait(lambda run: "timer" in "".join(run.waiting_for), timeout=patient(60))
         assert any(line.startswith("bolt 'bolt' (task 2): ") for line in run.waiting_for)
 
 
@@ -179,4 +178,4 @@ def test_with_fail_fast_an_exception_in_a_timer_ends_the_run(tmp_path):
     with LocalCluster("inprocess", {"test.marker": str(tmp_path / "died")}, fail_fast=True) as cluster:
         run = cluster.submit(timed.dies)
         with pytest.raises(LocalClusterError, match=r"OSError in component 'bolt' .* in a timer: the disk is full"):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))

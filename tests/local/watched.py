@@ -49,6 +49,21 @@ class Sum(StatefulBasicBolt):
         self.state.put("sum", (self.state.get("sum") or 0) + tup["n"])
 
 
+class Faulty(BasicBolt):
+    """Raises one kind of exception for the first number, and another one for each of the others, once each."""
+
+    def initialize(self, conf, context):
+        self.seen = set()
+
+    def process(self, tup):
+        if tup["n"] in self.seen:
+            return
+        self.seen.add(tup["n"])
+        if tup["n"] == 0:
+            raise ZeroDivisionError("none")
+        raise KeyError(tup["n"])
+
+
 def _numbers(*bolts, conf=None):
     builder = TopologyBuilder()
     builder.set_spout("numbers", Numbers)
@@ -74,3 +89,5 @@ foreign = _numbers(
     ("foreign", ShellBolt([sys.executable, str(Path(__file__).parent / "plain_bolt.py")], output_fields=["n", "task"]))
 )
 summed = _numbers(("sum", Sum), conf={"topology.state.checkpoint.interval.ms": 50})
+faulty = _numbers(("faulty", Faulty), conf={"multilang.exchange": "tuple"})
+FAULTS = TUPLES - 1

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.patience import patient
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIMIT = 90_000  # milliseconds for what takes a moment
+LIMIT = patient(90_000)  # milliseconds for what takes a moment
 
 
 def chromium() -> str:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from itertools import count
 from threading import Event
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
@@ -15,8 +16,9 @@ from urllib.request import urlopen
 import pytest
 
 from multilang.page import RunPage
-from multilang.runtime.status import RunStatus
+from multilang.runtime.status import ComponentStatus, InputStatus, RunError, RunStatus
 from tests.page.browser import figure, opened, shows_trace
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import soak_only
 
@@ -71,7 +73,7 @@ class Run:
 
     def end(self) -> None:
         self.process.send_signal(signal.SIGINT)
-        self.process.communicate(timeout=90)
+        self.process.communicate(timeout=patient(90))
 
 
 @pytest.fixture
@@ -109,6 +111,8 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         page.get_by_role("heading", name="square: its tasks").wait_for(state="hidden")
         run.end()
         page.get_by_text(re.compile("The run is over")).wait_for()
+        page.wait_for_function("document.getElementById('popup').ariaHidden === 'false'")  # NiceGUI has noticed it, too
+        assert not page.get_by_text("Trying to reconnect").is_visible()
         assert figure(page, "acked") > grown
 
 
@@ -130,6 +134,51 @@ def test_without_the_token_there_is_nothing_to_see(run: Run) -> None:
     assert b"token" in caught.value.read()
 
 
+def test_errors_of_one_kind_are_one_line_which_stays_open_and_what_a_cluster_can_not_know_is_no_0() -> None:
+    trace = "Traceback (most recent call last):\n  File \"bolts.py\", line 7, in process\n    tup['lines']\nKeyError: 'lines'"
+    inputs = tuple(InputStatus(component="b0", stream=stream) for stream in ("default", "$checkpoint"))
+    bolts = [ComponentStatus(id=f"b{n}", kind="bolt", tasks=2, inputs=inputs if n else ()) for n in range(40)]
+    asked = count(1)
+
+    def source() -> RunStatus:
+        errors = [
+            RunError(
+                component="b0",
+                message=f"KeyError in component 'b0' (task 5) on tuple {n}, values [{n}]: 'lines'\n{trace}",
+                task=5,
+            )
+            for n in range(next(asked))
+        ]
+        fatal = RunError(component="s", message="OSError in component 's' (task 1): no disk", task=1, fatal=True)
+        spout = ComponentStatus(id="s", kind="spout", tasks=1, acked=3)
+        return RunStatus(
+            topology="many",
+            engine="storm",
+            state="active",
+            seconds=1.0,
+            components=(spout, *bolts),
+            errors=(fatal, *errors),
+        )
+
+    with RunPage(source, 0) as shown, opened(shown.url) as page:
+        lines = page.locator(".q-expansion-item")
+        line = lines.filter(has_text=re.compile(r"b0 \(task 5\), [0-9]+ times: KeyError: 'lines'"))
+        line.wait_for()
+        assert lines.count() == 2
+        lines.filter(has_text="s (task 1) died: OSError in component 's'").wait_for()
+        line.click()
+        opened_trace = line.locator(".trace")
+        opened_trace.wait_for()
+        times = int(line.inner_text().split(",")[1].split()[0])
+        wait_for(lambda: int(line.inner_text().split(",")[1].split()[0]) > times + 1, "more of this kind came")
+        assert opened_trace.is_visible()
+        assert figure(page, "acked") == 3
+        assert {
+            page.locator(f'[data-figure="{name}"]').inner_text() for name in ("pending", "timed out", "restarts")
+        } == {"-"}
+        wait_for(lambda: page.evaluate("document.querySelector('.graph').scrollTop") > 100, "the spouts are in view")
+
+
 def test_a_status_that_can_not_be_had_is_told_and_asked_for_again() -> None:
     answers = [None]
 
@@ -144,10 +193,12 @@ def test_a_status_that_can_not_be_had_is_told_and_asked_for_again() -> None:
     came = Event()
     with RunPage(source, 0) as shown:
         with opened(shown.url) as page:
-            page.get_by_text(re.compile(r"It can't be asked: nobody answers at db:5432, password=\*\*\*")).wait_for()
+            page.get_by_text(
+                re.compile(r"The topology can't be asked: nobody answers at db:5432, password=\*\*\*")
+            ).wait_for()
             assert page.get_by_role("heading").all_inner_texts() == ["a topology"]  # and no empty frames
             assert shown.is_watched
             came.set()
             page.get_by_role("heading", name="late").wait_for()
-            page.get_by_text("It can't be asked").wait_for(state="hidden")
+            page.get_by_text("The topology can't be asked").wait_for(state="hidden")
         wait_for(lambda: not shown.is_watched, "nobody looks any more, and the run is not asked any more")

@@ -100,6 +100,8 @@ def test_every_status_can_be_drawn(status, palette):
     names = [node["name"] for node in series["data"]]
     assert len(set(names)) == len(names)
     assert all({link["source"], link["target"]} <= set(names) for link in series["links"])
+    ways = [(link["source"], link["target"]) for link in series["links"]]
+    assert len(set(ways)) == len(ways)  # the figures of two streams would stand upon each other
     width, height = charts.size(status)
     assert width > 0
     assert height > 0

@@ -9,6 +9,7 @@ from itertools import count
 
 from multilang import LocalCluster, StatefulBasicBolt, Topology, TopologyBuilder
 from multilang.queues import KafkaSpout
+from tests.patience import paced, patient
 
 _steps = count(1)
 
@@ -50,7 +51,7 @@ def conf_in(folder: str) -> dict[str, object]:
 def main(servers: str, topic: str, folder: str) -> None:
     conf = {**conf_in(folder), "multilang.state.trace": "tests.queues.counting.at_step"}
     with LocalCluster("inprocess", conf=conf) as cluster:
-        cluster.submit(counting(KafkaSpout(servers, topic, "shop", session_secs=0.5))).wait(timeout=60)
+        cluster.submit(counting(KafkaSpout(servers, topic, "shop", session_secs=paced(0.5)))).wait(timeout=patient(60))
 
 
 if __name__ == "__main__":

@@ -22,14 +22,16 @@ from multilang.component.errors import ConfigError
 from multilang.local import TaskStartError
 from multilang.queues import KafkaSpout, kafka_group
 from multilang.queues import kafka as module
+from multilang.state import kafka_client
 from multilang.testing import run_spout
+from tests.patience import paced, patient
 from tests.queues.consuming import DyingKafka, orders
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
 from tests.soak import SOAK, soak_only
 
 ROOT = Path(__file__).parents[2]
 DEATHS = 3 if SOAK else 1
-SESSION_SECS = 2.0
+SESSION_SECS = paced(2.0)
 _numbers = itertools.count()
 
 
@@ -135,7 +137,7 @@ def test_a_spout_that_is_killed_loses_no_message(kafka, tmp_path, tasks, seed):
     out = tmp_path / "out"
     with LocalCluster(seed=seed) as cluster:
         run = cluster.submit(orders(spout, str(out), tasks))
-        run.wait(lambda run: queue.all_done(), timeout=120)
+        run.wait(lambda run: queue.all_done(), timeout=patient(120))
         assert sum(task.restarts for task in run.tasks if task.component == "orders") == DEATHS
     assert set(written(out)) == set(range(300))
 
@@ -145,9 +147,9 @@ def test_a_bolt_that_is_killed_loses_no_message(kafka, tmp_path, seed):
     queue = Queue(kafka, 4, 100)
     deaths = tuple(random.Random(seed).sample(range(100), DEATHS))
     out = tmp_path / "out"
-    with LocalCluster(seed=seed, conf={"topology.message.timeout.secs": 1}) as cluster:
+    with LocalCluster(seed=seed, conf={"topology.message.timeout.secs": paced(1)}) as cluster:
         run = cluster.submit(orders(queue.spout(), str(out), deaths=deaths))
-        run.wait(lambda run: queue.all_done(), timeout=120)
+        run.wait(lambda run: queue.all_done(), timeout=patient(120))
         assert sum(task.restarts for task in run.tasks if task.component == "written") == DEATHS
     assert set(written(out)) == set(range(100))
 
@@ -159,16 +161,16 @@ def test_a_broker_that_is_killed_and_started_again_loses_no_message(kafka, tmp_p
     queue = Queue(server, 4, 100)
     out = tmp_path / "out"
     try:
-        with LocalCluster(conf={"topology.message.timeout.secs": 5}) as cluster:
-            run = cluster.submit(orders(queue.spout(session_secs=10.0), str(out), 2))
-            run.wait(lambda run: out.exists() and len(written(out)) > 20, timeout=120)
+        with LocalCluster(conf={"topology.message.timeout.secs": paced(5)}) as cluster:
+            run = cluster.submit(orders(queue.spout(session_secs=paced(10.0)), str(out), 2))
+            run.wait(lambda run: out.exists() and len(written(out)) > 20, timeout=patient(120))
             server.kill()
             restarter = threading.Thread(target=server.start)
             restarter.start()
             run.wait(lambda run: not restarter.is_alive(), timeout=LIMIT)
             restarter.join()
             queue.fill(100)
-            run.wait(lambda run: queue.all_done(), timeout=120)
+            run.wait(lambda run: queue.all_done(), timeout=patient(120))
             assert not [task for task in run.tasks if task.restarts]
         assert set(written(out)) == set(range(200))
     finally:
@@ -184,7 +186,9 @@ def test_every_message_is_committed_when_its_tree_is_done(kafka, tmp_path, mode)
     with LocalCluster(
         mode=mode, conf={"multilang.exchange": "root"}
     ) as cluster:  # what fails has no others written again
-        cluster.submit(orders(queue.spout(), str(tmp_path / "out"))).wait(timeout=36_000 if mode == "simulated" else 60)
+        cluster.submit(orders(queue.spout(), str(tmp_path / "out"))).wait(
+            timeout=36_000 if mode == "simulated" else patient(60)
+        )
     assert sorted(written(tmp_path / "out")) == list(range(50))
     assert queue.all_done()
 
@@ -231,7 +235,7 @@ def test_what_is_acked_while_the_topology_is_deactivated_is_committed(kafka):
 def test_without_ackers_a_message_is_done_when_it_is_emitted(kafka, tmp_path):
     queue = Queue(kafka, 1, 20)
     with LocalCluster(mode="inprocess", conf={"topology.acker.executors": 0}) as cluster:
-        cluster.submit(orders(queue.spout(), str(tmp_path / "out"))).wait(timeout=60)
+        cluster.submit(orders(queue.spout(), str(tmp_path / "out"))).wait(timeout=patient(60))
     assert queue.all_done()
 
 
@@ -359,7 +363,7 @@ def test_a_task_that_joins_gets_partitions_and_a_late_ack_of_their_old_owner_com
 
 def test_a_commit_that_arrives_after_the_group_went_on_is_refused_by_its_generation(kafka):
     queue = Queue(kafka, 1, 10)
-    spout = queue.spout(session_secs=1.0)
+    spout = queue.spout(session_secs=paced(1.0))
     spout.servers = f"127.0.0.1:{kafka.wire.port}"
     old = run_spout(spout)
     read(10, old)
@@ -385,7 +389,7 @@ def test_a_commit_that_arrives_after_the_group_went_on_is_refused_by_its_generat
 
 def test_a_task_that_was_stopped_and_wakes_up_commits_nothing_of_what_others_have(kafka):
     queue = Queue(kafka, 1, 10)
-    command = [sys.executable, "-m", "tests.queues.stopped", queue.address, queue.topic, "1.0"]
+    command = [sys.executable, "-m", "tests.queues.stopped", queue.address, queue.topic, str(paced(1.0))]
     old = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(text: str) -> None:
@@ -478,10 +482,10 @@ class DiesOnce(KafkaSpout):
 
 def test_a_task_that_dies_in_a_process_that_lives_on_leaves_the_group(kafka, tmp_path):
     queue = Queue(kafka, 2, 20)
-    spout = queue.spout(DiesOnce, session_secs=45.0)
+    spout = queue.spout(DiesOnce, session_secs=paced(45.0))
     spout.deaths = []
     with LocalCluster(mode="inprocess") as cluster:
-        cluster.submit(orders(spout, str(tmp_path / "out"))).wait(timeout=30)
+        cluster.submit(orders(spout, str(tmp_path / "out"))).wait(timeout=patient(30))
     assert spout.deaths
     assert set(written(tmp_path / "out")) == set(range(20))
     assert queue.all_done()
@@ -543,7 +547,7 @@ def test_no_more_is_not_said_while_the_broker_does_not_answer(kafka, monkeypatch
         monkeypatch.setattr(kafka_group, name, 0.0)
     monkeypatch.setattr(kafka_group, "_PATIENCE_SECS", 0.5)
     queue = Queue(kafka, 1, 2)
-    spout = queue.spout(session_secs=60.0)
+    spout = queue.spout(session_secs=paced(60.0))
     spout.servers = f"127.0.0.1:{kafka.wire.port}"
     run = run_spout(spout)
     until(lambda: acked(run) or would_end(run), run)
@@ -645,7 +649,7 @@ def test_a_broker_that_is_away_is_told_once_and_waited_for(kafka, tmp_path, monk
     server.start()
     try:
         queue = Queue(server, 1, 4)
-        run = run_spout(queue.spout(session_secs=60.0))
+        run = run_spout(queue.spout(session_secs=paced(60.0)))
         read(4, run)
         known = ids(run)
         run.ack(known[0])
@@ -705,6 +709,14 @@ def test_a_broker_that_is_not_there_is_told_before_anything_starts(tmp_path, mon
     monkeypatch.setattr(module, "PATIENCE_SECS", 0.5)
     said = told(KafkaSpout(f"127.0.0.1:{free_port()}", "orders", "shop"), tmp_path)
     assert "is a broker running there?" in said
+
+
+def test_a_broker_that_is_there_and_slow_is_waited_for_before_anything_starts(kafka, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE_SECS", 0.1)
+    monkeypatch.setattr(kafka_client, "_HASTE_SECS", 0.1)
+    spout = Queue(kafka).spout()
+    kafka.pause(0.5)
+    spout.check_start({})
 
 
 def test_an_option_that_librdkafka_does_not_know_is_told_before_anything_starts(tmp_path):

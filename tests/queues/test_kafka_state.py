@@ -16,6 +16,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from multilang import LocalCluster
 from multilang.local import LocalClusterError
 from multilang.state.admin import StoredStates
+from tests.patience import patient
 from tests.queues.counting import conf_in, counting
 from tests.queues.test_kafka_spout import Queue
 from tests.servers import LIMIT
@@ -37,7 +38,7 @@ class Counted:
 
     def run(self, group: str = "shop", tasks: int = 1) -> dict[int, int]:
         with LocalCluster("inprocess", conf=self.conf) as cluster:
-            cluster.submit(self.topology(group, tasks)).wait(timeout=60)
+            cluster.submit(self.topology(group, tasks)).wait(timeout=patient(60))
         return self.tally()
 
     def tally(self) -> dict[int, int]:
@@ -139,7 +140,7 @@ def test_what_is_killed_at_any_moment_starts_again_without_a_refusal(kafka, tmp_
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=120,
+            timeout=patient(120),
             check=False,
         )
         assert "older copy" not in done.stderr

@@ -16,6 +16,7 @@ from multilang.local import TaskStartError
 from multilang.queues import RedisStreamSpout
 from multilang.queues import redis as module
 from multilang.testing import run_spout
+from tests.patience import patient
 from tests.queues.consuming import DyingRedis, orders
 from tests.servers import RedisServer, Wire, free_port, wait_for
 from tests.soak import SOAK
@@ -63,7 +64,7 @@ def test_a_spout_that_is_killed_loses_no_entry(redis, queue, tmp_path, tasks, se
     out = tmp_path / "out"
     with LocalCluster(seed=seed) as cluster:
         run = cluster.submit(orders(DyingRedis(redis.port, deaths, str(tmp_path), take=30), str(out), tasks))
-        run.wait(lambda run: unacked(queue) == 0, timeout=120)
+        run.wait(lambda run: unacked(queue) == 0, timeout=patient(120))
         assert sum(task.restarts for task in run.tasks if task.component == "orders") == 3
     found = [int(line) for line in out.read_text().splitlines()]
     assert set(found) == set(range(300))
@@ -76,7 +77,7 @@ def test_every_entry_is_acked_to_the_queue_when_its_tree_is_done(redis, queue, t
     with LocalCluster(
         mode=mode, conf={"multilang.exchange": "root"}
     ) as cluster:  # what fails has no others written again
-        cluster.submit(orders(spout_of(redis), str(tmp_path / "out"))).wait(timeout=60)
+        cluster.submit(orders(spout_of(redis), str(tmp_path / "out"))).wait(timeout=patient(60))
     assert sorted(map(int, (tmp_path / "out").read_text().split())) == list(range(50))
     assert unacked(queue) == 0
 
@@ -95,7 +96,7 @@ def test_an_entry_is_acked_to_the_queue_only_when_its_tree_is_done(redis, queue)
 def test_without_ackers_an_entry_is_acked_when_it_is_emitted(redis, queue, tmp_path):
     fill(queue, 20)
     with LocalCluster(mode="inprocess", conf={"topology.acker.executors": 0}) as cluster:
-        cluster.submit(orders(spout_of(redis), str(tmp_path / "out"))).wait(timeout=60)
+        cluster.submit(orders(spout_of(redis), str(tmp_path / "out"))).wait(timeout=patient(60))
     assert unacked(queue) == 0
 
 
@@ -149,7 +150,7 @@ def test_a_run_does_not_end_before_what_a_consumer_had_that_is_no_more_is_taken_
     fill(queue, 5)
     gone = run_spout(spout_of(redis), 5, component="gone")
     with LocalCluster(mode=mode) as cluster:
-        cluster.submit(orders(spout_of(redis, claim_idle_secs=0.3), str(tmp_path / "out"), 2)).wait(timeout=60)
+        cluster.submit(orders(spout_of(redis, claim_idle_secs=0.3), str(tmp_path / "out"), 2)).wait(timeout=patient(60))
     assert {int(line) for line in (tmp_path / "out").read_text().split()} == set(range(5))
     assert unacked(queue) == 0
     gone.close()

@@ -5,14 +5,21 @@ import stat
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from multilang import private
+from multilang.conformance.record import open_recording
 from multilang.state import sqlite
 from multilang.state.errors import StateError
+from multilang.transactional.spouts.files import FileSource
+from multilang.transactional.spouts.source import ReadError
+from spark_bridge.sources.errors import SourceError
+from spark_bridge.sources.store import SQLiteStore
 from tests.cli.command import COMMAND, LIMIT
+from tests.security.test_another_account import NOBODY
 
 
 @pytest.fixture(autouse=True)
@@ -141,3 +148,122 @@ def test_no_state_is_kept_in_what_another_account_put_where_everybody_may(tmp_pa
         sqlite.FILE.open(str(path))
     assert not (tmp_path / "elsewhere.sqlite").exists()
     assert not (shared / "theirs-wal").exists()
+
+
+@pytest.fixture
+def of_all(tmp_path):
+    """A folder like /tmp."""
+    if os.geteuid() != 0:
+        assert "CI" not in os.environ
+        pytest.skip("only root can give files to another account")
+    folder = tmp_path / "of_all"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    return folder
+
+
+def theirs(path, content=b"", kind=Path.write_bytes):
+    kind(path, content)
+    path.chmod(0o666)
+    os.chown(path, NOBODY, NOBODY)
+
+
+@pytest.mark.parametrize("suffix", ["", "-journal", "-wal"])
+def test_no_watermarks_are_kept_with_what_another_account_put_there(of_all, suffix):
+    path = of_all / "marks"
+    store = SQLiteStore(str(path))
+    store.load("g")
+    store.close()
+    Path(f"{path}{suffix}").unlink(missing_ok=True)
+    theirs(Path(f"{path}{suffix}"))
+    with pytest.raises(SourceError, match=f"marks{suffix} belongs to another account"):
+        SQLiteStore(str(path)).load("g")
+
+
+def test_a_file_of_watermarks_is_its_users_alone(tmp_path):
+    store = SQLiteStore(str(tmp_path / "new" / "marks"))
+    store.load("g")
+    assert {path.name: mode(path) for path in (tmp_path / "new").rglob("*")} == {"marks": 0o600}
+    assert mode(tmp_path / "new") == 0o700
+    store.close()
+
+
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm", ".commits"])
+def test_no_state_is_read_with_what_another_account_put_beside_it(of_all, suffix):
+    """SQLite plays back a journal that it finds, whoever wrote it, and so had another's content."""
+    path = str(of_all / "state.sqlite")
+    sqlite.FILE.open(path).close()
+    Path(path + suffix).unlink(missing_ok=True)
+    theirs(Path(path + suffix), b"forged")
+    with pytest.raises(StateError, match=f"state.sqlite{suffix} belongs to another account|{suffix}, which has"):
+        sqlite.FILE.open(path)
+    assert Path(path + suffix).read_bytes() == b"forged"
+
+
+def test_nobody_else_can_put_a_journal_beside_a_state_that_is_about_to_be_opened(of_all):
+    path = of_all / "state.sqlite"
+    sqlite.FILE.open(str(path)).close()
+    for _ in range(2):
+        connection = sqlite.FILE.open(str(path))
+        left = {each.name: each.stat().st_uid for each in of_all.iterdir()}
+        assert left.keys() >= {f"state.sqlite{suffix}" for suffix in ("-journal", "-wal", "-shm")}
+        assert set(left.values()) == {0}
+        connection.close()
+
+
+def test_the_heartbeat_of_another_account_stops_no_owner(of_all):
+    file = of_all / "state.sqlite"
+    theirs(of_all / "state.sqlite.owner", b"9223372036854775807 1")
+    place = sqlite.FILE.place(str(file))
+    for use in (place.beats, lambda: place.beat(1)):
+        with pytest.raises(StateError, match="belongs to another account"):
+            use()
+    place.close()
+
+
+@pytest.mark.parametrize("kind", [Path.write_bytes, lambda path, _: os.mkfifo(path)])
+def test_no_conversation_is_recorded_into_a_file_of_another_account(of_all, kind):
+    """Its name has the pid of the component, which can be guessed, and a conversation has the conf in it."""
+    file = of_all / "talk.jsonl"
+    file.touch()
+    theirs(of_all / "talk-7.jsonl", kind=kind)
+    with pytest.raises(OSError, match=r"belongs to another account|No such device"):
+        open_recording(file, 7)
+    assert not any(each.stat().st_size for each in of_all.iterdir())
+
+
+def test_what_is_written_to_a_pipe_waits_for_its_reader(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    writer = private.open_file(path, os.O_WRONLY)
+    data = bytes(1 << 20)
+    with ThreadPoolExecutor(1) as pool, open(reader, "rb") as file:
+        read = pool.submit(file.read)
+        written = os.write(writer, data)
+        os.close(writer)
+        assert written == len(read.result()) == len(data)
+
+
+def test_a_recording_that_can_not_be_made_is_told_in_a_sentence(tmp_path):
+    file = tmp_path / f"{'long' * 100}.jsonl"
+    shown = subprocess.run(
+        [COMMAND, "conformance", "record", "-o", file, "--", sys.executable, "-c", ""],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert shown.returncode == 3
+    assert f"{file} can't be written: File name too long; name another file" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+def test_the_order_of_files_is_not_taken_from_another_account(of_all):
+    source = FileSource(str(of_all), "*", "utf-8", "strict")
+    (of_all / "first").write_text("a\n")
+    theirs(of_all / ".partitions", b'"../outside"\n')
+    for use in (source.discover, source.num_partitions):
+        with pytest.raises(ReadError, match="belongs to another account"):
+            use()

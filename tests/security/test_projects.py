@@ -19,6 +19,7 @@ from multilang.compat.wheels import BY_ENVIRONMENT, TOO_LATE
 from multilang.component.errors import ConfigError
 from multilang.topology import load_topology
 from tests.cli.command import multilang
+from tests.patience import patient
 from tests.security.test_another_account import NOBODY
 
 if TYPE_CHECKING:
@@ -77,13 +78,25 @@ def taken(shared: Path) -> list[str]:
 def test_a_project_that_another_account_put_around_a_topology_is_not_taken(shared: Path) -> None:
     theirs(shared / "config.json", CONFIG)
     theirs(shared / "tasks.py", HOOKS.format(str(shared.parent / "ran")))
-    with pytest.raises(ConfigError, match=r"config\.json is not used: it belongs to another account"):
+    with pytest.raises(ConfigError, match=r"config\.json belongs to another account"):
         taken(shared)
     shown = multilang("run", "mine", cwd=shared)
     assert shown.returncode == 2
-    assert "config.json is not used: it belongs to another account" in shown.stderr
+    assert "config.json belongs to another account" in shown.stderr
     assert "Traceback" not in shown.stderr
     assert not (shared.parent / "ran").exists()
+
+
+def test_the_settings_that_another_account_put_above_a_folder_are_not_taken(shared: Path) -> None:
+    ran = shared.parent / "ran"
+    theirs(shared / "theirs.py", HOOKS.format(str(ran)))
+    theirs(shared / "multilang.toml", 'topology = "theirs.py"')
+    for words in (["run"], ["run", "mine.py", "--for", "1"], ["show", "mine.py"], ["doctor"]):
+        shown = multilang(*words, cwd=shared / "work")
+        assert shown.returncode != 0
+        assert "multilang.toml belongs to another account" in shown.stdout + shown.stderr
+        assert "Traceback" not in shown.stderr
+    assert not ran.exists()
 
 
 @pytest.mark.parametrize("name", ["tasks.py", "virtualenvs/mine.txt", "src", "topologies"])
@@ -98,9 +111,7 @@ def test_a_part_that_another_account_added_to_a_project_is_refused_by_its_name(s
         (shared / "virtualenvs").mkdir()
         (shared / "virtualenvs").chmod(0o1777)
         theirs(shared / name, HOOKS.format(str(ran)) if "." in name else None)
-    with pytest.raises(
-        ConfigError, match=f"{re.escape(str(shared / name))} is not used: it belongs to another account"
-    ):
+    with pytest.raises(ConfigError, match=f"^{re.escape(str(shared / name))} belongs to another account"):
         taken(shared)
     assert not ran.exists()
 
@@ -238,7 +249,7 @@ def test_requirements_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "0")  # what pip would build, it builds without downloads
     for number, attack in enumerate(attacks):
         (theirs / f"requirements-{number:02}.txt").write_text(f"--no-index\n{attack}\n")
-    found = wheel_findings(str(theirs), 240)
+    found = wheel_findings(str(theirs), patient(240))
     assert not ran.exists()
     of = {os.path.basename(each.path) for each in found}
     assert of >= {f"requirements-{number:02}.txt" for number in range(8)}, "each is told"

@@ -9,12 +9,13 @@ import sys
 import threading
 import urllib.request
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from prometheus_client import make_wsgi_app
 
 from multilang.component.prometheus import Endpoint
-from multilang.component.prometheus_server import MAX_CONNECTIONS, BoundedServer
+from multilang.component.prometheus_server import MAX_CONNECTIONS, MAX_HEAD, BoundedServer
 from tests.cli.command import ROOT
 from tests.soak import SOAK
 
@@ -123,3 +124,30 @@ def test_an_endpoint_serves_by_ipv6_and_frees_its_port() -> None:
         assert answer.status == 200
     endpoint.close()
     socket.create_server(("::1", port), family=socket.AF_INET6).close()
+
+
+@pytest.mark.parametrize("lines", [1, 90, 200])
+def test_a_head_of_a_request_is_held_within_bounds(lines: int) -> None:
+    """A hundred lines of 64 KB were held for each connection: those of a webhook's strangers took 1 GB of its process."""
+    with serving(LIMIT) as port, connect(port) as wire:
+        wire.sendall(b"GET /metrics HTTP/1.1\r\n")
+        for number in range(lines):
+            wire.sendall(f"x-{number}: {'a' * (2 * MAX_HEAD // lines)}\r\n".encode())
+        with wire.makefile("rb") as answer:
+            assert answer.readline().startswith(b"HTTP/1.0 431 ")
+        assert scraped(port) == 200
+
+
+def test_a_body_is_no_part_of_the_head() -> None:
+    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [str(len(body)).encode()]
+
+    server = BoundedServer(0, "127.0.0.1", app)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}/", b"a" * 4 * MAX_HEAD)
+    with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+        assert answer.read() == str(4 * MAX_HEAD).encode()
+    server.shutdown()
+    server.server_close()

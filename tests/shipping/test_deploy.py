@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import os
 import socket
@@ -9,6 +11,8 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
+import zipfile
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +23,7 @@ from multilang import BasicBolt, TopologyBuilder, Tuple
 from multilang.shipping.deploy import Deployed, deploy
 from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
 from multilang.shipping.jar import Shipment
-from multilang.shipping.kept import keys
+from multilang.shipping.kept import kept_former, keys
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.submit import submit
 from multilang.shipping.wheels import WheelTarget
@@ -28,7 +32,7 @@ from tests.cli.command import COMMAND, LIMIT, multilang
 from tests.shipping.nimbus_server import BROKEN, Gone, NimbusServer, serving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from multilang.shipping.storm_yaml import Address
@@ -185,6 +189,52 @@ def test_wherever_it_is_broken_off_one_topology_runs_after_the_next(
         assert forgotten(server), told
         step += 1
     assert step >= 2
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["in place", "beside"])
+@pytest.mark.parametrize("version", ["two", "broken"])
+@pytest.mark.parametrize("how", ["ends", "is killed"])
+def test_wherever_it_is_stopped_it_does_nothing_more_when_it_wakes_up_and_another_one_began(
+    server: NimbusServer, address: Address, beside: bool, version: str, how: str
+) -> None:
+    """At each step that it tells of. The other one takes it for broken off, as one that is stopped beyond its limit is."""
+
+    class Sleep(list[str]):
+        def __init__(self, step: int, awake: Callable[[], None]) -> None:
+            self.step, self.awake = step, awake
+
+        def append(self, text: str) -> None:
+            super().append(text)
+            if len(self) == self.step + 1:
+                self.awake()
+
+    class Die(list[str]):
+        def append(self, text: str) -> None:
+            if "submitted" in text:
+                raise _Killed
+
+    def other() -> None:
+        with suppress(_Killed):
+            put(address, "three", said=Die() if how == "is killed" else None)
+
+    refusals: list[str] = []
+    for step in itertools.count():
+        server.topologies.clear()
+        server.blobs.clear()
+        put(address, "one")
+        told = Sleep(step, other)
+        try:
+            put(address, version, beside=beside, said=told)
+        except RefusedError as error:
+            refusals.append(str(error))
+        if len(told) <= step:
+            break
+        if how == "is killed":
+            put(address, "four")
+        assert server.versions() == [(NAME, "three" if how == "ends" else "four", "ACTIVE")], told
+        assert forgotten(server), told
+    assert len(refusals) >= 2
+    assert all("changes nothing more" in each for each in refusals), refusals
 
 
 @pytest.mark.parametrize("beside", [False, True], ids=["in place", "beside"])
@@ -391,3 +441,62 @@ def test_the_command_line_tells_how_it_ended(server: NimbusServer, address: Addr
     refused = run("submit", "--replace", "--wait", "0")
     assert (refused.returncode, "leave --wait 0 out" in refused.stderr) == (2, True)
     assert server.versions() == [("shop-green", "two", "ACTIVE")]
+
+
+@pytest.mark.parametrize("conf", ["[" * 100_000, "9" * 5000, "[]", "null", "{"])
+@pytest.mark.parametrize("which", ["getNimbusConf", "getTopologyConf"])
+def test_a_nimbus_whose_conf_is_no_json_is_told_in_a_sentence(
+    server: NimbusServer, address: Address, monkeypatch: pytest.MonkeyPatch, conf: str, which: str
+) -> None:
+    put(address, "one")
+    monkeypatch.setattr(server, which, lambda *_: conf)
+    with pytest.raises(UnreachableError, match=r"is no Nimbus: what it gives as .* is no JSON object"):
+        put(address, "two")
+
+
+def facts_of(**changed: Any) -> bytes:
+    facts = {"former": "x", "active": True, "new": None, "host": "a", "pid": 1, "began": 1.0, "until": 9e99}
+    return json.dumps({**facts, **changed}).encode()
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [b"[" * 100_000, facts_of(pid="1"), facts_of(pid=10**30, host=socket.gethostname()), facts_of(until="later")],
+)
+def test_facts_that_somebody_else_stored_are_told_in_a_sentence(
+    server: NimbusServer, address: Address, facts: bytes
+) -> None:
+    put(address, "one")
+    server.blobs[keys(NAME)[0]] = facts
+    with pytest.raises(RefusedError, match="missing or not what multilang writes"):
+        put(address, "two")
+
+
+@pytest.mark.parametrize("part", ["jar", "structure", "empty structs"])
+def test_a_former_topology_that_somebody_else_stored_takes_no_more_memory_than_its_blob(
+    server: NimbusServer, address: Address, part: str
+) -> None:
+    """A blob of half a megabyte took a gigabyte."""
+    put(address, "one")
+    server.topologies.clear()
+    server.blobs[keys(NAME)[0]] = facts_of(until=1.0)
+    packed = zipfile.ZIP_DEFLATED if part == "jar" else zipfile.ZIP_STORED
+    structure = {
+        "jar": b"\0",
+        "structure": b"\x0c\0\x09" * 100_000,
+        "empty structs": b"\x0f\0\x09\x0c\0\x0f\0\0" + bytes(1_000_001),
+    }[part]
+    with zipfile.ZipFile(out := io.BytesIO(), "w", packed) as archive:
+        about = {"name": NAME, "id": "x", "conf": {}, "active": True, "drain": 1}
+        archive.writestr("about.json", json.dumps(about))
+        archive.writestr("former.jar", bytes(1 << 26) if part == "jar" else b"")
+        archive.writestr("structure.thrift", structure)
+    server.blobs[keys(NAME)[1]] = out.getvalue()
+    with Nimbus([address]) as nimbus:
+        tracemalloc.start()
+        try:
+            with pytest.raises(RefusedError, match="missing or not what multilang writes"):
+                kept_former(nimbus, NAME)
+            assert tracemalloc.get_traced_memory()[1] < 30_000_000
+        finally:
+            tracemalloc.stop()

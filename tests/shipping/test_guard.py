@@ -42,6 +42,11 @@ SECRETS = {
     ".streamlit/secrets.toml": "x",
     ".psql_history": "x",
     "key.asc": "-----BEGIN PGP PRIVATE KEY BLOCK-----\n",
+    ".envrc": "x",
+    ".env~": "x",
+    "id_rsa.bak": "x",
+    "secrets.yaml": "x",
+    "prod.tfvars": "x",
     "anything.txt": f"first\n{KEY}",
 }
 

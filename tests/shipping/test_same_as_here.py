@@ -136,6 +136,7 @@ def test_of_what_does_not_go_along_each_is_told(project: Project) -> None:
         "cache/CACHEDIR.TAG",
         "__pycache__/a.pyc",
         "b.py",
+        "b.py.bak",
         "b.pyc",
         "c.pyc",
         "run",
@@ -146,6 +147,7 @@ def test_of_what_does_not_go_along_each_is_told(project: Project) -> None:
     assert {"b.py", "c.pyc", "run"} < {item.name for item in shipment.contents}
     assert {name: reason.split()[0] for name, reason in shipment.contents.left_out.items()} == {
         ".git": "of",
+        "b.py.bak": "an",
         "env": "an",
         "cache": "a",
         ".#lock": "a",

@@ -134,5 +134,5 @@ def test_a_line_without_an_end_and_lines_without_an_end_take_a_bounded_memory(
         assert sum(map(len, tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10**9))) <= 1_000_000
         assert len(tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), "t", port, 10**9)) == 100_001
         monkeypatch.setattr(worker_logs, "MAX_READ", 100_000)
-        with pytest.raises(NimbusError, match="sends more than 100000 bytes: that is no log"):
+        with pytest.raises(NimbusError, match="shows no log: the answer has more than 100000 bytes"):
             tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.protocol import ParentConnection
 from multilang.protocol.messages import Ack, Emit, Log
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from multilang.topology import Topology
 
-LIMIT = 60  # seconds for a process on a busy machine
+LIMIT = patient(60)  # seconds for a process on a busy machine
 BARE_PYTHON = getattr(sys, "_base_executable", sys.executable)  # without what is installed in the tests' environment
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import patient
 from tests.soak import SOAK, chosen
 from tests.spark.jvm import archived, environment
 from tests.state.conftest import conf_of
@@ -107,6 +108,6 @@ def spark(spark_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
         session.stop()
         session.sparkContext._gateway.shutdown()
         jvm.stdin.close()
-        jvm.wait(60)
+        jvm.wait(patient(60))
         os.environ.clear()
         os.environ.update(former)

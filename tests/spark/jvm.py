@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multilang.shipping.cluster.artifacts import java
+from tests.patience import PACE, SLOW, patient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +27,20 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 # Most of a test's JVM is its start: code that is compiled well costs more there than it saves.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-LIMIT = 300.0  # seconds for an archive, on a busy machine
+LIMIT = patient(300.0)  # seconds for an archive, on a busy machine
+# Spark's own limits, in seconds, by the speed of this machine.
+LIMITS = {
+    "spark.network.timeout": patient(120),
+    "spark.executor.heartbeatInterval": patient(10),
+    "spark.python.authenticate.socketTimeout": patient(15),  # between a JVM and its Pythons
+}
+
+
+def young(mb: int) -> str:
+    """Return options with which a JVM on a slow machine uses the same memory for its new objects again, and not fresh one until a third
+    of its heap is full: more than a quarter of all pages that a daemon touches as it starts are these.
+    """
+    return f"-Xmn{mb}m" if PACE >= SLOW else ""
 
 
 def archive_of(name: str, folder: Path = Path(sys.prefix)) -> Path:
@@ -57,6 +71,10 @@ def home(folder: Path) -> Path:
         at = folder / "python" / "lib" / packages.name
         at.mkdir(parents=True)
         (at / name).symlink_to(installed.parent / name)
+    (folder / "conf").mkdir()
+    (folder / "conf" / "spark-defaults.conf").write_text(
+        "".join(f"{key} {secs}s\n" for key, secs in LIMITS.items() if PACE > 1)
+    )
     return folder
 
 
@@ -70,7 +88,7 @@ def environment(folder: Path) -> dict[str, str]:
         "SPARK_HOME": str(home(folder)),
         "SPARK_LAUNCHER_OPTS": QUICK,
         "SPARK_DAEMON_JAVA_OPTS": QUICK,
-        "SPARK_SUBMIT_OPTS": f"{QUICK} -XX:SharedArchiveFile={archive()} -Xlog:disable",
+        "SPARK_SUBMIT_OPTS": f"{QUICK} {young(24)} -XX:SharedArchiveFile={archive()} -Xlog:disable",
     }
 
 

@@ -19,6 +19,7 @@ from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout
 from spark_bridge.session import SessionError, session
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.spark.job.test_spark_ui import topology
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ def test_the_extra_is_named_where_pyspark_is_missing_or_old(
         )
     # An interpreter without site-packages, but for this folder
     code = f"import sys; sys.path[:0] = {[str(tmp_path), str(ROOT)]!r}; import {package}"
-    shown = subprocess.run([sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, timeout=60)
+    shown = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", code], capture_output=True, text=True, timeout=patient(60)
+    )
     assert shown.returncode == 1
     last = shown.stderr.splitlines()[-1]
     assert last.startswith(f"ImportError: {package} needs pyspark"), shown.stderr
@@ -122,7 +125,7 @@ def test_a_java_that_can_not_run_spark_is_named(
         return
     code = "from spark_bridge.session import session\nwith session('local[1]'): pass"  # there is no JVM yet
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=patient(120), env=env)
     assert said in shown.stderr.splitlines()[-1], shown.stderr
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from multilang.recording import Recording, new_recording, replayed
 from spark_bridge.job import run_topology
+from tests.patience import patient
 from tests.recording import topologies
 
 
@@ -15,7 +16,7 @@ def test_a_job_on_a_recording_has_its_tuples(tmp_path, spark) -> None:
     new_recording(tmp_path / "r", topologies.failing())
     with LocalCluster("inprocess") as cluster:
         conf = {"multilang.record": {"file": str(tmp_path / "r"), "start": 0.0}}
-        cluster.submit(topologies.failing(), conf=conf).wait(timeout=60)
+        cluster.submit(topologies.failing(), conf=conf).wait(timeout=patient(60))
     with run_topology(
         replayed(topologies.failing(), Recording(tmp_path / "r")), {}, spark, outputs=["fails"]
     ) as result:

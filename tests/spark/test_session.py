@@ -15,6 +15,7 @@ from multilang.topology import load_topology
 from spark_bridge import RDDSource, SourceError
 from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.session import MasterError, session
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,7 +128,7 @@ print(folder)
             env={**inherited, "TMPDIR": place, "PYTHONPATH": str(root)},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=patient(300),
         )
         assert shown.returncode == 0, shown.stderr
     first, second, folder = shown.stdout.splitlines()

@@ -14,6 +14,7 @@ from multilang.state import StateError, owner
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
+from tests.patience import patient
 from tests.soak import combined
 from tests.state.conftest import conf_of, opened
 from tests.state.topologies import build, exact, stored, topology, words_of
@@ -27,7 +28,7 @@ def counted(request, tmp_path):
     """A conf under which a run has stored its counts, and the options that tell of it."""
     conf = conf_of(request.param, request, tmp_path)
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
     return conf
 
 
@@ -94,7 +95,7 @@ def test_what_is_exported_is_imported_elsewhere(counted, tmp_path):
     assert again.returncode == 2
     assert "--replace" in again.stderr
     with LocalCluster(mode="inprocess", conf=elsewhere) as cluster:
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
     assert stored(found, "count", 2) == {word: 2 * count for word, count in words_of(200).items()}
     assert multilang("state", "import", WHERE, file, "--replace", *options(elsewhere)).returncode == 0
     assert stored(found, "count", 2) == words_of(200)
@@ -149,7 +150,7 @@ def test_keys_are_divided_among_other_tasks_as_the_fields_grouping_will(counted,
     found = provider_of(counted)
     assert stored(found, "count", tasks) == words_of(200)
     with LocalCluster(mode="inprocess", conf=counted) as cluster:
-        cluster.submit(parallel).wait(timeout=60)
+        cluster.submit(parallel).wait(timeout=patient(60))
     # Each word has one task, which counted on from what was stored.
     assert stored(found, "count", tasks) == {word: 2 * count for word, count in words_of(200).items()}
     found.close()
@@ -172,7 +173,7 @@ def test_a_topology_that_ended_before_anything_was_committed_may_have_other_task
     assert states.reshard("count", 3) == 0
     states.close()
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
-        cluster.submit(build_with(3)).wait(timeout=60)
+        cluster.submit(build_with(3)).wait(timeout=patient(60))
     found = provider_of(durable)
     assert stored(found, "count", 3) == words_of(200)
     found.close()
@@ -250,7 +251,7 @@ def test_what_an_older_version_stored_gets_the_topologys_name(redis):
 def test_a_sources_position_is_not_resharded(tmp_path):
     conf = conf_of("sqlite", None, tmp_path)
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(exact).wait(timeout=60)
+        cluster.submit(exact).wait(timeout=patient(60))
     shown = multilang("state", "reshard", f"{WHERE}:exact", "sentences", 1, *options(conf))
     assert shown.returncode == 2
     assert "'sentences' is a source" in shown.stderr
@@ -267,7 +268,7 @@ def test_a_file_that_a_topology_uses_is_left_alone(tmp_path, monkeypatch):
     conf = {**conf_of("sqlite", None, tmp_path), "test.sentences": 20}
     with LocalCluster(conf=conf) as cluster:
         run = cluster.submit(topology)
-        run.wait(timeout=100)
+        run.wait(timeout=patient(100))
         shown = multilang("state", "reshard", WHERE, "count", 3, *options(conf))
         assert shown.returncode == 2
         assert "is in use by topology 'stateful'" in shown.stderr

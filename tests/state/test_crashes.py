@@ -19,6 +19,7 @@ import ujson
 
 from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import SOAK, chosen
 from tests.state.conftest import conf_of
@@ -99,7 +100,7 @@ def test_a_task_that_is_killed_at_a_step(alignment, store, namespace, step, seed
     monkeypatch.setenv("CRASHES", ";".join(crashes))
     with LocalCluster(conf=conf, seed=seed) as cluster:
         run = cluster.submit(exact if alignment == "exact" else topology, capture=["sentences"])
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
         died = {(task.component, task.restarts) for task in run.tasks if task.restarts}
         emitted = Counter(word for tup in run.captured("sentences") for word in tup["sentence"].split())
     assert (tmp_path / "crash").exists(), "it was never at that step"
@@ -138,7 +139,7 @@ def test_redis_that_is_killed_at_a_step_and_started_again(step, seed, tmp_path, 
             run = cluster.submit(exact)
             wait_for(lambda: server.process.poll() is not None, "Redis is killed")
             server.start()
-            run.wait(timeout=150)
+            run.wait(timeout=patient(150))
         found = provider_of(conf)
         assert stored(found, "count", 2) == words_of(SENTENCES)
         found.close()

@@ -12,6 +12,7 @@ from multilang.local import LocalCluster
 from multilang.state import StatefulBasicBolt
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
+from tests.patience import patient
 from tests.soak import combined
 from tests.state.conftest import conf_of
 from tests.state.topologies import Count, Lines, Sentences, Split, build, exact, stored, words_of
@@ -41,7 +42,7 @@ def test_counting_goes_on_where_it_was_each_word_once(mode, durable):
     for total in (100, 100, 270):
         with LocalCluster(mode=mode, conf={**durable, "test.sentences": total}, seed=total) as cluster:
             run = cluster.submit(exact)
-            run.wait(timeout=100)
+            run.wait(timeout=patient(100))
             assert not run.errors
             assert [each.failed for each in run.counters.values()] == [0] * len(run.counters)
             assert run.counters["$checkpointspout"].lost == 0
@@ -92,7 +93,7 @@ def test_a_failed_tuple_undoes_everything_since_the_last_checkpoint_and_it_is_do
     Once.seen = 0
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(counted(Once, durable))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert any("ValueError" in error.message for error in run.errors)
         assert run.counters["$checkpointspout"].lost == 0
     found = provider_of(durable)
@@ -115,7 +116,7 @@ class Batches(BatchingBolt):
 def test_a_batching_bolt_is_asked_for_its_batches_before_a_checkpoint(mode, durable):
     with LocalCluster(mode=mode, conf=durable, seed=1) as cluster:
         run = cluster.submit(counted(Batches, durable, tasks=2))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
     found = provider_of(durable)
     assert stored(found, "count", 1) == words_of(60)
     found.close()
@@ -132,7 +133,7 @@ class Slow(BasicBolt):
 def test_bolts_that_are_slow_against_the_message_timeout_get_on(tmp_path):
     conf = {**conf_of("sqlite", None, tmp_path), "topology.message.timeout.secs": 1}
     with LocalCluster(mode="process", conf=conf) as cluster:
-        cluster.submit(counted(Slow, conf), conf={"test.sentences": 50}).wait(timeout=100)
+        cluster.submit(counted(Slow, conf), conf={"test.sentences": 50}).wait(timeout=patient(100))
     found = provider_of(conf)
     assert stored(found, "count", 1) == words_of(50)
     found.close()
@@ -148,7 +149,7 @@ class Holds(Bolt):
 def test_a_bolt_that_holds_tuples_is_told_that_it_can_not(durable):
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(counted(Holds, durable))
-        run.wait(lambda run: run.errors, timeout=60)
+        run.wait(lambda run: run.errors, timeout=patient(60))
         assert re.search(r"bolt 'between' still holds \d+ tuples at a checkpoint", run.errors[0].message)
 
 
@@ -172,7 +173,7 @@ def test_what_can_not_be_exact_is_refused_when_built(what, says):
 def test_at_least_once_takes_a_replayable_spout_for_a_reliable_one(durable):
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(build(spout=Lines))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.counters["sentences"].acked == 200
 
 
@@ -184,7 +185,7 @@ class Nowhere(Lines):
 def test_a_source_without_a_position_is_named(durable):
     with LocalCluster(mode="inprocess", conf=durable) as cluster:
         run = cluster.submit(counted(Split2, durable, spout=Nowhere))
-        run.wait(lambda run: run.errors, timeout=60)
+        run.wait(lambda run: run.errors, timeout=patient(60))
         assert "Nowhere.position() returned None" in run.errors[0].message
 
 

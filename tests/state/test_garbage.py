@@ -11,6 +11,7 @@ from multilang.local import LocalCluster, LocalClusterError
 from multilang.state import StoreGoneError
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
+from tests.patience import patient
 from tests.soak import sampled
 from tests.state.conftest import opened
 from tests.state.topologies import Lines, build, stored, words_of
@@ -37,7 +38,7 @@ CASES = [(key, field, garbage) for key, field in PLACES for garbage in GARBAGE]
 def run(redis, sentences):
     conf = {**redis.conf, "multilang.state.alignment": "exact", "topology.state.checkpoint.interval.ms": 100}
     with LocalCluster(mode="inprocess", conf=redis.conf) as cluster:
-        cluster.submit(build({**conf, "test.sentences": sentences}, Lines)).wait(timeout=60)
+        cluster.submit(build({**conf, "test.sentences": sentences}, Lines)).wait(timeout=patient(60))
 
 
 @pytest.mark.parametrize(("key", "field", "garbage"), sampled(CASES, 31))

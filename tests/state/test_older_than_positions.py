@@ -20,6 +20,7 @@ from multilang.state.names import COMMITTED, PREPARING, STATE_KEY
 from multilang.state.witness import Witness
 from spark_bridge import ListSource, PartitionSpout
 from spark_bridge.sources.store import SQLiteStore
+from tests.patience import patient
 from tests.state.conftest import conf_of
 
 ROWS = 300
@@ -103,7 +104,7 @@ class Place:
             for number in range(self.queue.xlen("orders"), rows):
                 self.queue.xadd("orders", {"n": number})
         with LocalCluster("inprocess", conf=self.conf) as cluster:
-            cluster.submit(self.topology(rows)).wait(timeout=60)
+            cluster.submit(self.topology(rows)).wait(timeout=patient(60))
         return self.count()
 
     def count(self):
@@ -308,7 +309,7 @@ def test_positions_that_went_on_beside_a_state_in_memory_are_not_those_of_the_st
     in_memory = {**place.conf, "topology.state.provider": "memory", "topology.state.provider.config": "{}"}
     for rows in (2 * ROWS, 3 * ROWS):  # its own positions do not stop it
         with LocalCluster("inprocess", conf=in_memory) as cluster:
-            cluster.submit(place.topology(rows)).wait(timeout=60)
+            cluster.submit(place.topology(rows)).wait(timeout=patient(60))
     with pytest.raises(LocalClusterError, match="they went on beside a state in memory, which is gone"):
         place.run(4 * ROWS)
     assert place.count() == ROWS
@@ -340,7 +341,7 @@ def test_one_store_of_positions_that_spouts_name_in_two_ways_is_one(named, reque
     builder.set_bolt("sum", Sum).shuffle_grouping("one").shuffle_grouping("two")
     for rows in (ROWS, 2 * ROWS):
         with LocalCluster("inprocess", conf=place.conf) as cluster:
-            cluster.submit(builder.build("stateful", conf={"test.rows": rows})).wait(timeout=60)
+            cluster.submit(builder.build("stateful", conf={"test.rows": rows})).wait(timeout=patient(60))
         assert place.count() == 2 * rows
 
 
@@ -358,7 +359,7 @@ def test_one_store_of_marks_that_spouts_name_in_two_ways_is_one(request, tmp_pat
             builder.set_spout(name, PartitionSpout(source, store=store, group="g"))
             count.shuffle_grouping(name)
         with LocalCluster("inprocess", conf=place.conf) as cluster:
-            cluster.submit(builder.build("stateful")).wait(timeout=60)
+            cluster.submit(builder.build("stateful")).wait(timeout=patient(60))
         assert place.count() == 2 * rows
 
 

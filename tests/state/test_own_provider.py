@@ -15,6 +15,7 @@ from multilang.state.admin import StoredStates
 from multilang.state.memory import MemoryStore
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
+from tests.patience import patient
 from tests.state.own_providers import (
     Asynchronous,
     ClaimsNothing,
@@ -52,7 +53,7 @@ def test_a_provider_that_only_makes_states_serves_a_topology_and_what_looks_at_i
     conf = conf_of(Json, "least", **{"test.sentences": 100})
     for _ in range(2):
         with LocalCluster(mode="inprocess", conf=conf) as cluster:
-            cluster.submit(topology).wait(timeout=60)
+            cluster.submit(topology).wait(timeout=patient(60))
     stored = StoredStates(topology, conf)
     assert sorted(stored.namespaces()) == ["count-0", "count-1", "lengths-0"]
     assert stored.get("count", "moon") == 2 * words_of(100)["moon"]
@@ -98,7 +99,7 @@ def test_a_provider_that_gives_the_wrong_thing_is_told_once_and_at_the_start(kin
         LocalCluster(mode=mode, conf=conf) as cluster,
         pytest.raises((StateError, ConfigError, LocalClusterError), match=says) as found,
     ):
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
     assert "AttributeError" not in caplog.text
     assert caplog.text.count(str(found.value)) <= 1
 

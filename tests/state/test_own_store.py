@@ -11,6 +11,7 @@ from multilang.state import StateError, StoredState
 from multilang.state.errors import WrongProviderError
 from multilang.state.memory import MemoryStore
 from multilang.state.owner import claim
+from tests.patience import patient
 from tests.state.files_provider import FilesProvider, FileStore, Folder, FolderPlace
 from tests.state.test_own_provider import conf_of
 from tests.state.topologies import topology
@@ -123,7 +124,7 @@ def test_a_store_or_place_that_is_wrong_is_told_once_and_at_the_start(case, tmp_
         LocalCluster(mode="inprocess", conf=conf) as cluster,
         pytest.raises((StateError, ConfigError, LocalClusterError), match=says) as found,
     ):
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
     assert "Traceback" not in caplog.text
     assert "AttributeError" not in caplog.text
     assert caplog.text.count(str(found.value)) <= 1
@@ -149,7 +150,7 @@ def test_the_store_of_a_task_is_looked_at_where_the_task_starts(tmp_path):
         LocalCluster(mode="inprocess", conf=conf) as cluster,
         pytest.raises((StateError, LocalClusterError), match=r"FaultyForBolts.prepare\(txid\) is called as"),
     ):
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
 
 
 def test_what_a_store_gives_wrongly_later_is_told_by_its_name_too():

@@ -21,6 +21,7 @@ from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
 from multilang.state.positions import open_positions
 from multilang.testing import run_spout
+from tests.patience import patient
 from tests.servers import RedisServer
 from tests.soak import SOAK
 from tests.state.positioned import Numbers, numbers
@@ -53,7 +54,7 @@ def test_a_spout_that_is_killed_loses_nothing_and_goes_on_near_where_it_was(seed
     out = tmp_path / "out"
     with LocalCluster(conf={"multilang.positions": positions}, seed=seed) as cluster:
         run = cluster.submit(numbers(Numbers(400, 3, deaths, str(tmp_path)), str(out)))
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         restarts = {task.component: task.restarts for task in run.tasks}
     assert restarts["numbers"] == 3
     found = written(out)
@@ -75,15 +76,15 @@ def test_spouts_bolts_and_ackers_that_die_at_random_lose_nothing(seed, tmp_path)
 def test_a_topology_that_is_killed_goes_on_where_it_was_when_it_is_started_again(positions, tmp_path):
     out = tmp_path / "out"
     command = [sys.executable, "-m", "tests.state.positioned", "200", str(out), positions, "120"]
-    first = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
+    first = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=patient(120))
     assert first.returncode == -9, first.stderr.decode()
     before = written(out)
-    second = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120)
+    second = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=patient(120))
     assert second.returncode == 0, second.stderr.decode()
     after = written(out)[len(before) :]
     assert set(before) | set(after) == set(range(200))
     assert min(after) >= 120 - 40
-    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=patient(120))
     assert written(out) == [*before, *after], "all was acked and saved: nothing comes again"
 
 
@@ -136,7 +137,7 @@ def test_a_late_ack_of_an_early_tuple_holds_the_position_back(positions):
 def test_without_ackers_the_position_follows_the_emits(positions, tmp_path):
     with LocalCluster(mode="inprocess") as cluster:
         conf = {"multilang.positions": positions, "topology.acker.executors": 0}
-        cluster.submit(numbers(Numbers(50, 3), str(tmp_path / "out")), conf=conf).wait(timeout=60)
+        cluster.submit(numbers(Numbers(50, 3), str(tmp_path / "out")), conf=conf).wait(timeout=patient(60))
     run = run_spout(Numbers(50), 2, conf=conf_of(positions), component="numbers")
     assert run.values == []
     run.close()
@@ -211,7 +212,7 @@ def test_another_run_is_refused_while_the_first_one_reads(positions, monkeypatch
 def test_another_number_of_tasks_is_refused(positions, tmp_path):
     conf = {"multilang.positions": positions}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(numbers(Numbers(20), str(tmp_path / "out"), tasks=2)).wait(timeout=60)
+        cluster.submit(numbers(Numbers(20), str(tmp_path / "out"), tasks=2)).wait(timeout=patient(60))
         cluster.kill("numbers")
         with pytest.raises(TaskStartError, match=r"one of 2 tasks.*has 3 now"):
             cluster.submit(numbers(Numbers(20), str(tmp_path / "out"), tasks=3))
@@ -380,9 +381,9 @@ def test_under_exact_alignment_the_checkpoints_keep_the_position(tmp_path):
         "topology.state.checkpoint.interval.ms": 100,
     }
     with LocalCluster(mode="inprocess") as cluster:
-        cluster.submit(builder.build(name="numbers", conf=conf)).wait(timeout=60)
+        cluster.submit(builder.build(name="numbers", conf=conf)).wait(timeout=patient(60))
     assert not path.exists()
     with LocalCluster(mode="inprocess") as cluster:
         again = cluster.submit(builder.build(name="numbers", conf=conf), capture=["numbers"])
-        again.wait(timeout=60)
+        again.wait(timeout=patient(60))
         assert again.captured("numbers") == []

@@ -15,6 +15,7 @@ from multilang.protocol.codec import loads
 from multilang.state import FencedError, StateError, StoreGoneError
 from multilang.state.checked import check_whole, noted_whole
 from multilang.state.providers import provider_of
+from tests.patience import patient
 from tests.state.conftest import conf_of, opened
 from tests.state.topologies import topology
 
@@ -301,7 +302,7 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gon
 
     def run():
         with LocalCluster("inprocess", conf=conf) as cluster:
-            cluster.submit(topology, name="stateful").wait(timeout=60)
+            cluster.submit(topology, name="stateful").wait(timeout=patient(60))
 
     run()
     if kind == "sqlite":
@@ -352,7 +353,7 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_older(kind, re
 
     def run():
         with LocalCluster("inprocess", conf=conf) as cluster:
-            cluster.submit(topology, name="stateful").wait(timeout=60)
+            cluster.submit(topology, name="stateful").wait(timeout=patient(60))
 
     run()
     older = contents_of(kind, conf, "count-1")

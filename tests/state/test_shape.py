@@ -27,6 +27,7 @@ from multilang.state.positions import kept_positions, open_positions
 from multilang.state.providers import provider_of
 from multilang.state.sqlite_file import SqliteFile
 from tests.cli.command import multilang
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.state.conftest import conf_of
 
@@ -149,7 +150,7 @@ def build(shape, conf):
 def run(shape, conf, rows):
     """Run the topology until all rows are counted. Raises what refuses it."""
     with LocalCluster(mode="inprocess") as cluster:
-        cluster.submit(build(shape, {**conf, "test.rows": rows})).wait(timeout=60)
+        cluster.submit(build(shape, {**conf, "test.rows": rows})).wait(timeout=patient(60))
 
 
 def counted(conf):
@@ -304,7 +305,7 @@ def test_a_component_is_not_renamed_behind_another_that_takes_its_name(tmp_path)
         LocalCluster(mode="inprocess") as cluster,
         pytest.raises(Exception, match="'tally' is that of Tally, and 'tally' is Other now, and 'words' is Tally"),
     ):
-        cluster.submit(after).wait(timeout=60)
+        cluster.submit(after).wait(timeout=patient(60))
     assert counted(conf) == half
 
 
@@ -359,7 +360,7 @@ def test_a_new_source_does_not_take_the_place_of_an_older_one(tmp_path):
         LocalCluster(mode="inprocess") as cluster,
         pytest.raises(Exception, match="'formerly', which is new, has what 'letters' had when"),
     ):
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -552,7 +553,7 @@ def plain(spout="letters", tasks=1, conf=None, own=None):
 def read(topology):
     with LocalCluster(mode="inprocess") as cluster:
         run = cluster.submit(topology, capture=["passing"])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         return len(run.captured("passing"))
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from multilang import LocalCluster
 from multilang.state.sqlite_file import SqliteConnection
+from tests.patience import patient
 from tests.state.conftest import conf_of
 from tests.state.test_shape import BASE, HALF, build, counted
 
@@ -35,6 +36,6 @@ def test_a_topology_on_a_slow_disk_is_drained(tmp_path: Path, monkeypatch: pytes
         "test.rows": HALF,
     }
     with LocalCluster(mode="inprocess") as cluster:
-        cluster.submit(build({**BASE, "exact": exact}, conf)).wait(timeout=60)
+        cluster.submit(build({**BASE, "exact": exact}, conf)).wait(timeout=patient(60))
     found = counted(conf)
     assert {letter: found[letter] for letter in "abcde"} == dict.fromkeys("abcde", 2)

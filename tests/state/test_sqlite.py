@@ -20,6 +20,7 @@ from multilang.component.report import describe
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
 from multilang.state.sqlite import FILE, SqliteStore
+from tests.patience import patient
 from tests.state.conftest import opened
 from tests.state.topologies import topology
 
@@ -120,7 +121,7 @@ def test_tasks_that_start_and_write_at_once_wait_for_each_other(tmp_path, times)
         subprocess.Popen([sys.executable, "-c", WRITER, str(path), f"count-{index}"], stderr=subprocess.PIPE)
         for index in range(4)
     ]
-    assert [(writer.communicate(timeout=120)[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
+    assert [(writer.communicate(timeout=patient(120))[1], writer.returncode) for writer in writers] == [(b"", 0)] * 4
     found = provider(path)
     assert [found.txids(name) for name in found.namespaces()] == [(39, 39)] * 4
 
@@ -241,12 +242,12 @@ def test_a_file_that_is_emptied_or_overwritten_ends_its_topology(mode, left, tmp
     }
     with LocalCluster(mode, conf=conf) as cluster:
         run = cluster.submit(topology)
-        run.wait(lambda run: run.counters["sentences"].acked > 100, timeout=60)
+        run.wait(lambda run: run.counters["sentences"].acked > 100, timeout=patient(60))
         path.write_bytes(left)
         with pytest.raises(
             LocalClusterError, match=r"state\.sqlite (is damaged|was deleted, renamed, emptied or replaced)"
         ):
-            run.wait(lambda run: False, timeout=120)
+            run.wait(lambda run: False, timeout=patient(120))
 
 
 def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(path, monkeypatch):
@@ -282,7 +283,7 @@ def test_a_limit_on_open_files_is_told_with_what_to_do_wherever_it_is_hit(tmp_pa
 
     def run() -> None:
         with LocalCluster("inprocess", conf=conf) as cluster:
-            cluster.submit(topology).wait(timeout=60)
+            cluster.submit(topology).wait(timeout=patient(60))
 
     def of_run() -> list[str]:  # what other tests left may open and close others meanwhile
         links = (Path("/proc/self/fd", number) for number in os.listdir("/proc/self/fd"))

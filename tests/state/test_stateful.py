@@ -10,6 +10,7 @@ from multilang.local import LocalCluster
 from multilang.local.errors import LocalClusterError
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
+from tests.patience import patient
 from tests.soak import combined
 from tests.state.topologies import Count, Lengths, Sentences, Split, build, stored, topology, words_of
 
@@ -117,7 +118,7 @@ def test_every_word_is_counted_and_counting_goes_on_where_it_was(mode, conf):
     for times in range(1, runs + 1):
         with LocalCluster(mode=mode, conf=conf, seed=times) as cluster:
             run = cluster.submit(topology, capture=["count"])
-            run.wait(timeout=100)
+            run.wait(timeout=patient(100))
             assert [str(error) for error in run.errors] == []
             assert run.counters["sentences"].acked == 200
             assert {task.restarts for task in run.tasks} == {0}
@@ -142,10 +143,10 @@ def test_tuples_are_acked_only_when_their_state_is_committed(mode, tmp_path):
     found = provider_of({**conf, "topology.name": "stateful"})
     with LocalCluster(mode=mode, conf=conf, seed=1) as cluster:
         run = cluster.submit(topology)
-        run.wait(lambda run: run.counters["sentences"].acked >= 40, timeout=100)
+        run.wait(lambda run: run.counters["sentences"].acked >= 40, timeout=patient(100))
         counted = sum(stored(found, "count", 2).values())
         assert counted >= sum(words_of(40).values())
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
     found.close()
 
 
@@ -238,7 +239,7 @@ def test_a_tuple_that_is_anchored_to_nothing_on_purpose_is_not():
     builder.set_bolt("count", Count2).shuffle_grouping("loose")
     with LocalCluster(mode="inprocess", conf={"topology.state.provider": "memory"}) as cluster:
         run = cluster.submit(builder.build("loose", {"topology.state.checkpoint.interval.ms": 100}))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert run.counters["loose"].emitted >= 200
 
 
@@ -248,13 +249,16 @@ def test_hooks_are_called_in_their_order(tmp_path):
         run = cluster.submit(one_bolt(Noted))
         noted = next(task.instance for task in run.tasks if task.component == "bolt")
         assert isinstance(noted, Noted)
-        run.wait(lambda _: sum("pre_commit" in call for call in noted.calls) >= 3 and "tick" in noted.calls, timeout=60)
+        run.wait(
+            lambda _: sum("pre_commit" in call for call in noted.calls) >= 3 and "tick" in noted.calls,
+            timeout=patient(60),
+        )
         calls = [call.split()[0] for call in noted.calls if call != "tick"]
         assert calls[:2] == ["initialize", "init_state"]
         assert calls.count("process") == 3
         phases = [call for call in calls if call.startswith("pre_")]
         assert phases[:4] == ["pre_prepare", "pre_commit"] * 2
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert noted.state.get("n") == 3
 
 
@@ -272,7 +276,7 @@ def test_a_prepare_that_fails_is_rolled_back_and_its_tuples_replayed():
     conf = {"topology.state.checkpoint.interval.ms": 100, "test.sentences": 30, "topology.max.spout.pending": 10}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         run = cluster.submit(one_bolt(Hurt))
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         hurt = next(task.instance for task in run.tasks if task.component == "bolt")
         assert hurt.calls.count("pre_rollback") >= 1
         assert hurt.calls.count("init_state") == 1
@@ -309,7 +313,7 @@ def test_all_that_a_tuple_came_of_is_acked_at_the_commit_and_fails_at_a_rollback
     conf = {"topology.state.provider": "memory", "topology.state.checkpoint.interval.ms": 100}
     with LocalCluster(mode=mode, conf=conf, seed=1) as cluster:
         run = cluster.submit(builder.build("pairs", conf={"test.sentences": 40, "topology.max.spout.pending": 10}))
-        run.wait(timeout=100)
+        run.wait(timeout=patient(100))
         counters = run.counters
     assert counters["sentences"].acked == 40
     assert counters["sentences"].failed > 0
@@ -334,7 +338,7 @@ def test_an_ack_by_id_counts_and_a_second_one_is_refused():
 def test_state_of_another_number_of_tasks_is_refused(tmp_path):
     conf = {"topology.state.provider": "sqlite", "topology.state.provider.config": {"path": str(tmp_path / "s.sqlite")}}
     with LocalCluster(mode="inprocess", conf={**conf, "topology.state.checkpoint.interval.ms": 100}) as cluster:
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
     with (
         LocalCluster(mode="inprocess", conf=conf) as cluster,
         pytest.raises(

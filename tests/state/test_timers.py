@@ -9,6 +9,7 @@ from multilang.local import Faults, LocalCluster
 from multilang.state import StatefulBolt, UnanchoredEmitError
 from multilang.testing import each_seed
 from tests.local.timed import Numbers
+from tests.patience import patient
 
 CONF = {
     "topology.state.provider": "org.apache.storm.state.InMemoryKeyValueStateProvider",
@@ -59,7 +60,7 @@ def topology(bolt):
 def test_a_stateful_bolt_s_timers_wait_for_its_state_and_change_it():
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(topology(Counts), capture=["bolt"])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         assert [tup.values for tup in run.captured("bolt")] == [[n, n + 1] for n in range(30)]
         assert run.errors == []
 
@@ -82,4 +83,4 @@ def test_what_a_timer_emits_in_a_stateful_topology_has_anchors():
     with LocalCluster("inprocess", fail_fast=True) as cluster:
         run = cluster.submit(topology(Unanchored))
         with pytest.raises(Exception, match=UnanchoredEmitError.__name__):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))

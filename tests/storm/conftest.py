@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from multilang.shipping.cluster import STORM_VERSION, Cluster, missing_programs
 from multilang.shipping.cluster.artifacts import cache_folder
 from multilang.shipping.errors import NimbusError
 from tests.cli.command import ROOT, multilang
+from tests.patience import LONGEST, PACE, SLOW, patient
 from tests.storm import jvm
 
 if TYPE_CHECKING:
@@ -25,17 +27,32 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 SHIPPED = HERE / "shipped"  # what goes to the cluster
+# Storm's own limits, by the speed of this machine: a JVM that starts slowly must not be started again and again.
+LIMITS = {
+    "nimbus.task.launch.secs": patient(300),
+    "supervisor.worker.start.timeout.secs": patient(300),
+    "supervisor.worker.timeout.secs": patient(60),
+    "nimbus.task.timeout.secs": patient(60),
+    "nimbus.supervisor.timeout.secs": patient(60),
+    "topology.message.timeout.secs": patient(30),
+    # ms; the next Nimbus waits so long for one that was killed
+    "storm.zookeeper.session.timeout": min(patient(10_000), 40_000),
+    "storm.zookeeper.connection.timeout": patient(60_000),
+}
 # What has nothing to do asks again each millisecond by Storm's defaults: some topologies that idle take a whole processor.
 PATIENT = {
+    **LIMITS,
     "topology.spout.wait.progressive.level3.sleep.millis": 10,
     "topology.bolt.wait.progressive.level1.count": 0,
     "topology.bolt.wait.progressive.level2.count": 0,
     "topology.bolt.wait.progressive.level3.sleep.millis": 5,
 }
-LIMIT = 240  # seconds for what takes some: this machine may be busy with other tests
+LIMIT = patient(240)  # seconds for what takes some: this machine may be busy with other tests
+START_LIMIT = min(patient(180), LONGEST / 2)  # seconds for the daemons to answer
 
 
-# Two clusters of about as much to do each: with one, its tests would go on when all others have ended.
+# Two clusters of about as much to do each: with one, its tests would go on when all others have ended. On a slow machine, where
+# a cluster takes minutes to start, there is one.
 FIRST = ("test_deploy.py", "test_faults.py", "test_observed.py", "test_page.py", "test_state.py")
 
 
@@ -43,7 +60,7 @@ def group(item: pytest.Item) -> str:
     """Return the group of a test."""
     if "storm" not in getattr(item, "fixturenames", ()):
         return "storm clusters"  # it starts a cluster of its own
-    return "storm" if item.path.name in FIRST else "storm topologies"
+    return "storm" if item.path.name in FIRST or PACE >= SLOW else "storm topologies"
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the marks
@@ -67,7 +84,8 @@ def storm_programs() -> None:
 @pytest.fixture(scope="session")
 def storm(storm_programs: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     lists = tmp_path_factory.mktemp("classes")
-    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf={**PATIENT, **jvm.conf(lists)})
+    conf = {**PATIENT, **jvm.conf(lists)}
+    cluster = Cluster(tmp_path_factory.mktemp("storm"), supervisors=1, slots=8, conf=conf, start_limit=START_LIMIT)
     try:
         cluster.up()
         jvm.make_archives(lists, lambda conf: train(cluster, conf))
@@ -86,17 +104,36 @@ def train(storm: Cluster, conf: dict[str, str]) -> None:
         wait_for(lambda: not client.summary().topologies, "it has ended")
 
 
+@pytest.fixture(scope="session")
+def lost() -> list[str]:
+    """The reason why the cluster is of no more use, once there is one: no test waits for it a second time."""
+    return []
+
+
 @pytest.fixture
-def nimbus(storm: Cluster) -> Iterator[Nimbus]:
+def nimbus(storm: Cluster, lost: list[str]) -> Iterator[Nimbus]:
     """A connection to Nimbus; the topologies that a test leaves are killed."""
-    storm.up()  # a test that failed may have left a daemon ended
+    if lost:
+        pytest.fail(f"not tried again: {lost[0]}")
+    with losing(lost):
+        storm.up()  # a test that failed may have left a daemon ended
     with storm.client() as client:
         yield client
-    with storm.client() as client:  # Nimbus may be another one now
+    with losing(lost), storm.client() as client:  # Nimbus may be another one now
         for each in client.summary().topologies:
             if each.status != "KILLED":
                 client.kill(each.name, 0)
         wait_for(lambda: not client.summary().topologies, "the topologies are killed")
+
+
+@contextmanager
+def losing(lost: list[str]) -> Iterator[None]:
+    """Add the text of what goes wrong here to ``lost``."""
+    try:
+        yield
+    except (Exception, pytest.fail.Exception) as error:
+        lost.append(f"{type(error).__name__}: {error}")
+        raise
 
 
 def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -> None:
@@ -159,7 +196,7 @@ def maven(group: str, artifact: str, version: str = STORM_VERSION, plugin: str =
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=500,
+            timeout=patient(500),
         )
         assert shown.returncode == 0, shown.stdout
     return jar

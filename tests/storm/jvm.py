@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multilang.shipping.cluster.artifacts import STORM_VERSION, cache_folder, java, storm_jars
-from tests.spark.jvm import QUICK, archive_of
+from tests.patience import patient
+from tests.spark.jvm import QUICK, archive_of, young
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LIMIT = 300.0  # seconds for an archive, on a busy machine
+LIMIT = patient(300.0)  # seconds for an archive, on a busy machine
 
 
 DAEMONS = ("zookeeper", "nimbus", "supervisor", "drpc")
@@ -37,10 +38,10 @@ def conf(lists: Path | None = None) -> dict[str, str]:
     Args:
         lists: A folder where daemons list the classes that they load, if there is no archive of them.
     """
-    options = f"{QUICK} -XX:-UsePerfData -XX:SharedArchiveFile={archive('workers')} -Xlog:disable"
+    options = f"{QUICK} {young(16)} -XX:-UsePerfData -XX:SharedArchiveFile={archive('workers')} -Xlog:disable"
     return {
         "worker.childopts": f"-Xmx%HEAP-MEM%m {options}",
-        "topology.worker.logwriter.childopts": f"-Xmx32m {options}",
+        "topology.worker.logwriter.childopts": f"-Xmx32m {options} {young(4)}",
         **{f"{name}.childopts": daemon(name, lists) for name in DAEMONS},
     }
 
@@ -48,8 +49,8 @@ def conf(lists: Path | None = None) -> dict[str, str]:
 def daemon(name: str, lists: Path | None = None) -> str:
     """Return a daemon's entry of storm.yaml alone."""
     if lists is None or archive("daemons").exists():
-        return f"-XX:SharedArchiveFile={archive('daemons')} -Xlog:disable"
-    return f"-XX:DumpLoadedClassList={lists / name}"
+        return f"{young(8)} -XX:SharedArchiveFile={archive('daemons')} -Xlog:disable".strip()
+    return f"{young(8)} -XX:DumpLoadedClassList={lists / name}".strip()
 
 
 def make_archives(lists: Path, run: Callable[[dict[str, str]], None]) -> None:

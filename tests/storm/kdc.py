@@ -6,6 +6,7 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
+from tests.patience import patient
 from tests.servers import Server
 
 if TYPE_CHECKING:
@@ -99,6 +100,6 @@ kdc_tcp_listen = 127.0.0.1:{self.port}
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patient(60),
         )
         assert shown.returncode == 0, shown.stdout + shown.stderr

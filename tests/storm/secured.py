@@ -10,8 +10,9 @@ from kazoo.security import READ_ACL_UNSAFE, make_digest_acl_credential
 
 from multilang.shipping.cluster import Cluster
 from multilang.transport.keys import DIGEST
+from tests.patience import patient
 from tests.storm import jvm
-from tests.storm.conftest import PATIENT
+from tests.storm.conftest import PATIENT, START_LIMIT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ FOLDERS = {
     "logconfigs",
     "backpressure",
 }
-LIMIT = 60
+LIMIT = patient(60)
 
 
 class SecuredCluster(Cluster):
@@ -50,6 +51,7 @@ class SecuredCluster(Cluster):
             home,
             slots=3,
             drpc=True,
+            start_limit=START_LIMIT,
             conf={
                 **PATIENT,
                 **jvm.conf(),

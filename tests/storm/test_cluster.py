@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from multilang.shipping.cluster import Cluster
+from multilang.shipping.cluster import Cluster, binding
+from multilang.shipping.cluster.artifacts import runs_sources, storm_jars
 from multilang.shipping.errors import ClusterError
 from tests.cli.command import COMMAND, ROOT, multilang
 from tests.soak import soak_only
@@ -127,3 +128,37 @@ def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path
         Cluster(tmp_path).up()
     Cluster(tmp_path).down()
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_daemons_that_do_not_answer_are_waited_for_as_long_as_is_said(
+    storm_programs: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\n[ "$1" = --list-modules ] || exec sleep 600\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    cluster = Cluster(tmp_path / "home", expose=True, start_limit=1)
+    try:
+        with pytest.raises(ClusterError, match=r"ZooKeeper does not answer, after 1 seconds; see the logs in"):
+            cluster.up()
+    finally:
+        assert cluster.down() == 1
+
+
+def test_the_next_cluster_takes_what_a_jdk_has_compiled(storm_programs: None, tmp_path: Path) -> None:
+    if not runs_sources():
+        pytest.skip("there is no JDK here")
+    jars = tmp_path / "cache" / "storm"
+    jars.mkdir(parents=True)
+    (jars / "lib").symlink_to(storm_jars() / "lib")
+    homes = [tmp_path / name for name in ("first", "second")]
+    for home in homes:
+        home.mkdir()
+    binding.prepare(homes[0], jars)
+    first = (homes[0] / "extlib" / "loopback.jar").read_bytes()
+    (kept,) = jars.parent.glob("*.jar")
+    assert kept.read_bytes() == first
+    kept.write_bytes(b"as it was kept")
+    binding.prepare(homes[1], jars)
+    assert (homes[1] / "extlib" / "loopback.jar").read_bytes() == b"as it was kept"

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tests.cli.command import ROOT, multilang
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.storm.conftest import wait_for
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = ROOT / "examples" / "flights"
 MONTHS = "12" if SOAK else "1"
-LIMIT = 300  # seconds, for each of its steps
+LIMIT = patient(300)  # seconds, for each of its steps
 
 
 @soak_only

@@ -13,6 +13,7 @@ import pytest
 
 from multilang.state.providers import provider_of
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.state.conftest import conf_of
 from tests.state.topologies import stored
@@ -40,7 +41,7 @@ def on_spark(folder: Path, conf: dict[str, Any]) -> list[int]:
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=patient(300),
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])

@@ -19,7 +19,7 @@ from multilang.shipping.storm_yaml import read_conf
 from multilang.transport.keys import KERBEROS
 from tests.cli.command import multilang
 from tests.storm import jvm
-from tests.storm.conftest import LIMIT, wait_for
+from tests.storm.conftest import LIMIT, LIMITS, START_LIMIT, wait_for
 from tests.storm.kdc import PROGRAMS, REALM, SYSTEM, Kdc
 from tests.storm.secured import AUTH, write_secret
 
@@ -64,7 +64,9 @@ def nimbus(storm_programs: None, kdc: Kdc, tmp_path_factory: pytest.TempPathFact
         tmp_path_factory.mktemp("kerberos"),
         supervisors=0,
         drpc=runs_sources(),
+        start_limit=START_LIMIT,
         conf={
+            **LIMITS,
             "storm.thrift.transport": KERBEROS,
             "java.security.auth.login.config": str(jaas),
             **jvm.conf(),

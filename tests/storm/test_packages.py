@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.topology import load_object
 from multilang.transactional import SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT, multilang
+from tests.patience import patient
 from tests.storm.conftest import wait_for
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def test_the_bank_s_transactions_are_in_the_cluster_s_zookeeper(storm: Cluster, 
     shown = multilang(
         *command.split()[1:], "--nimbus", storm.address, "-c", "bank.transfers=1000",
         "-c", f'topology.environment={{"MULTILANG_STATE_HOME": "{tmp_path}"}}', MULTILANG_STATE_HOME=str(tmp_path),
-        limit=300,
+        limit=patient(300),
     )  # fmt: skip
     assert shown.returncode == 0, shown.stdout + shown.stderr
     transfer = load_object(f"{ROOT / 'examples' / 'bank_transfers.py'}:transfer")

@@ -11,6 +11,7 @@ from multilang.cli import exits
 from multilang.shipping.errors import NimbusError
 from tests.cli.command import multilang
 from tests.page.browser import confirms, opened, shows_trace
+from tests.patience import patient
 from tests.storm.conftest import wait_for
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_a_cluster_is_watched_and_its_topologies_controlled(storm: Cluster, nimb
             page.get_by_text("No topology runs.").wait_for()
     finally:
         page_process.terminate()
-        page_process.communicate(timeout=90)
+        page_process.communicate(timeout=patient(90))
 
 
 def is_rebalanced(page: Any, nimbus: Nimbus) -> bool:

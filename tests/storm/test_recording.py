@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.replay import read_recording, replay
 from multilang.conformance.target import Target
 from tests.cli.command import COMMAND, ROOT
+from tests.patience import patient
 from tests.soak import soak_only
 from tests.storm.conftest import acked, give, wait_for
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
-LIMIT = 120.0
+LIMIT = patient(120.0)
 TOPOLOGY = """
 from multilang import ShellBolt, ShellSpout, TopologyBuilder
 

@@ -18,6 +18,7 @@ import pytest
 
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
 from tests.storm.shipped.served import TENS
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 ROWS = 100_000 if SOAK else 6000
 SEED = os.environ.get("MULTILANG_SEED", "served")
 KILLS = ["component", "worker"] * (5 if SOAK else 1)  # of each topology
-LIMIT = 900 if SOAK else 300
+LIMIT = patient(900 if SOAK else 300)
 
 
 class Running:
@@ -138,7 +139,7 @@ def driver(secret: Path, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @soak_only
-@pytest.mark.timeout(LIMIT + 300)
+@pytest.mark.timeout(1200 if SOAK else 600)
 def test_rows_of_an_rdd_reach_storm_whatever_dies(
     storm: Cluster, nimbus: Nimbus, driver: subprocess.Popen[str], secret: Path, tmp_path: Path
 ) -> None:

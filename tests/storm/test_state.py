@@ -18,6 +18,7 @@ from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.servers import RedisServer, running
 from tests.soak import SOAK, chosen, soak_only
 from tests.state.files_provider import PAGE
@@ -68,7 +69,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
         path = str(tmp_path / f"{mode}.sqlite")
         own = {"topology.state.provider": "sqlite", "topology.state.provider.config": ujson.dumps({"path": path})}
         with LocalCluster(mode=mode, conf={**conf, **own, "topology.max.spout.pending": 10_000}) as cluster:
-            cluster.submit(load_topology(f"{tmp_path}/stateful_word_count.py:{promise}")).wait(timeout=300)
+            cluster.submit(load_topology(f"{tmp_path}/stateful_word_count.py:{promise}")).wait(timeout=patient(300))
         found = provider_of(own)
         counts[mode] = stored(found, "count", 2)
         found.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
+from tests.patience import patient
 from tests.storm.conftest import SHIPPED, acked, give, wait_for
 from tests.storm.shipped.stream_counts import LINES, answer
 
@@ -42,7 +43,7 @@ def test_a_word_count_and_its_windows_count_as_plain_python_does(
     embedded, rows = tmp_path / "embedded.rows", tmp_path / "rows"
     with LocalCluster("inprocess", {"test.rows": str(embedded)}) as cluster:
         run = cluster.submit(load_topology(f"{module}"))
-        run.wait(lambda _: counts(embedded) == answer(), timeout=60)
+        run.wait(lambda _: counts(embedded) == answer(), timeout=patient(60))
     give(storm, tmp_path / "stream_counts.py", "streams", "--interpreter", sys.executable, **{"test.rows": str(rows)})
     wait_for(lambda: counts(rows) == answer(), "all words are counted, and all windows have ended")
     acks = len(LINES) - 1  # the last line's words stay in their windows

@@ -16,6 +16,7 @@ import pytest
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.servers import RedisServer, running
 from tests.soak import SOAK, soak_only
 from tests.storm.conftest import SHIPPED, give, wait_for, workers
@@ -87,7 +88,7 @@ def test_every_kind_of_windows_gives_the_answer_of_the_embedded_cluster(
     with LocalCluster("inprocess", {"test.events": events, "test.rows": str(folder / "embedded.rows")}) as cluster:
         expected = every.answer(events)
         run = cluster.submit(load_topology(f"{folder}/windows.py:plain"))
-        run.wait(lambda _: not missing(folder / "embedded.rows", expected), timeout=240)
+        run.wait(lambda _: not missing(folder / "embedded.rows", expected), timeout=patient(240))
     rows = submit(storm, folder, "plain", {"test.events": events, "topology.workers": 2})
     wait_for(lambda: not missing(rows, expected), "all windows are there")
     assert windows(rows, expected) == windows(folder / "embedded.rows", expected) == expected

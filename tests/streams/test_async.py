@@ -16,6 +16,7 @@ from multilang.state.providers import provider_of
 from multilang.streams import StreamBuilder
 from multilang.topology.errors import TopologyError
 from multilang.windowing import Tumbling
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.state.topologies import stored
 from tests.streams.calls import by_three, number_squared, squared
@@ -91,7 +92,7 @@ def seen(shape, run):
 def check(shape, mode, conf=None):
     with LocalCluster(mode, seed=7, fail_fast=mode != "process") as cluster:
         run = cluster.submit(built(shape, conf), capture=["end"])
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         assert run.errors == []
         assert seen(shape, run) == worked_out(shape)
 

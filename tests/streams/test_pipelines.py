@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang import LocalCluster
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.streams import pipelines
 
@@ -57,7 +58,7 @@ def running(topology, mode, capture):
 def check(shape, mode, **more):
     topology = pipelines.built(shape, **more)
     with running(topology, mode, pipelines.ends(shape)) as run:
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
         assert pipelines.seen(shape, run) == pipelines.worked_out(shape)
 
 

@@ -12,9 +12,9 @@ from multilang.local import Faults, TaskStartError
 from multilang.protocol import UnserializableValue
 from multilang.testing import AckTracker, ControlledBolt, FeederSpout, FixedTupleSpout, complete_topology
 from multilang.topology import TopologyError
+from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
 LIMIT = 100
-MODES = pytest.mark.parametrize("mode", ["process", "inprocess", "simulated"])
 
 
 class Split(BasicBolt):
@@ -56,7 +56,7 @@ module_level = splitting(FeederSpout(["sentence"]))
 real = splitting(Words, 2)
 
 
-@MODES
+@EVERY_MODE
 def test_what_is_fed_is_emitted_and_its_ack_is_seen_again_and_again(mode):
     feeder = FeederSpout(["sentence"])
     with LocalCluster(mode, seed=1) as cluster:
@@ -74,7 +74,7 @@ def test_what_is_fed_is_emitted_and_its_ack_is_seen_again_and_again(mode):
     assert sorted(words) == sorted(["the", "cow"] * 20 + ["é✓", "𝄞"])
 
 
-@MODES
+@MOSTLY_IN_PROCESS
 def test_fails_are_seen_and_a_tracker_is_shared(mode):
     tracker = AckTracker()
     fixed = FixedTupleSpout(["n"], [[n] for n in range(4)], tracker=tracker)
@@ -96,7 +96,7 @@ def test_fails_are_seen_and_a_tracker_is_shared(mode):
     assert not tracker.is_failed("a")
 
 
-@MODES
+@EVERY_MODE
 def test_a_controlled_bolt_does_what_it_is_told_when_it_is_told(mode):
     feeder = FeederSpout(["n"])
     held = ControlledBolt(["m"])
@@ -130,7 +130,7 @@ def test_a_controlled_bolt_does_what_it_is_told_when_it_is_told(mode):
             first.fail()
 
 
-@MODES
+@MOSTLY_IN_PROCESS
 def test_a_controlled_bolt_may_decide_as_tuples_come(mode):
     feeder = FixedTupleSpout(["n"], [[n] for n in range(10)])
     bolt = ControlledBolt(decide=lambda held: held.ack() if held["n"] % 3 else held.fail())
@@ -160,7 +160,7 @@ def test_what_a_task_held_is_lost_with_it():
         run.wait(lambda _: feeder.tracker.failed == [1], LIMIT)
 
 
-@MODES
+@EVERY_MODE
 def test_nothing_can_be_fed_or_decided_when_the_topology_has_ended(mode):
     feeder, bolt = FeederSpout(["n"]), ControlledBolt()
     builder = TopologyBuilder()
@@ -203,7 +203,7 @@ def test_what_does_not_fit_is_refused_where_it_is_fed():
         feeder.feed([1, 2], "x")
 
 
-@MODES
+@EVERY_MODE
 def test_a_topology_runs_on_given_tuples_to_its_end(mode):
     done = complete_topology(real, {"sentences": [["the cow"], {"sentence": "jumped"}]}, mode, timeout=LIMIT)
     assert sorted(done.values("split")) == [["cow"], ["jumped"], ["the"]]

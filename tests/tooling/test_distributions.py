@@ -16,9 +16,10 @@ import pytest
 from packaging.requirements import Requirement
 
 from multilang import __version__
+from tests.patience import patient
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 170  # seconds
+LIMIT = patient(170)  # seconds
 
 
 @pytest.fixture(scope="module")

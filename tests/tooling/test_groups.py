@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from tests.patience import patient
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -21,6 +23,6 @@ def test_the_tests_of_a_group_run_in_one_process(tmp_path: Path) -> None:
     )
     own = {key: value for key, value in os.environ.items() if not key.startswith(("COVERAGE_", "PYTEST_"))}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "2", "--dist", "loadgroup"]
-    shown = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=170)
+    shown = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=patient(170))
     assert shown.returncode == 0, shown.stdout
     assert len(list(tmp_path.glob("gw*"))) == 1

@@ -53,6 +53,19 @@ def test_a_missing_extra_is_installed_and_a_failure_says_where_to_look(complete:
     assert str(complete / "install.log") in shown.stderr
 
 
+SETTINGS = 'has_uv && echo "$UV_DEFAULT_INDEX $UV_FIND_LINKS $SSL_CERT_FILE $UV_HTTP_TIMEOUT" || echo pip'
+OF_PIP = {"INDEX_URL": "file:///mirror/simple", "FIND_LINKS": "/wheels", "CERT": "/of/us.pem", "TIMEOUT": "7"}
+
+
+@pytest.mark.parametrize("other", [{}, {"TRUSTED_HOST": "mirror"}, {"EXTRA_INDEX_URL": "file:///b"}], ids=" ".join)
+def test_uv_is_told_where_pip_takes_packages_from_or_pip_does_all(complete: Path, other: dict[str, str]) -> None:
+    (complete / "bin" / "uv").symlink_to("/bin/true")
+    none = dict.fromkeys(("UV_DEFAULT_INDEX", "UV_FIND_LINKS", "SSL_CERT_FILE", "UV_HTTP_TIMEOUT"), "")
+    pip = {f"PIP_{name}": value for name, value in {**OF_PIP, "DEFAULT_TIMEOUT": "7", **other}.items()}
+    shown = bash(SETTINGS, complete, PIP_CONFIG_FILE=os.devnull, **none, **pip)
+    assert shown.stdout == ("pip\n" if other else "file:///mirror/simple /wheels /of/us.pem 7\n")
+
+
 def test_a_python_that_is_too_old_is_refused_by_name(tmp_path: Path) -> None:
     old = tmp_path / "python2"
     old.write_text("#!/bin/sh\nexit 1\n")

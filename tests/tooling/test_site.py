@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patient
+
 ROOT = Path(__file__).parents[2]
 LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 
@@ -24,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nowhere = {"http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
     shown = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", folder],
-        cwd=ROOT, capture_output=True, text=True, timeout=170, env={**os.environ, **nowhere},
+        cwd=ROOT, capture_output=True, text=True, timeout=patient(170), env={**os.environ, **nowhere},
     )  # fmt: skip
     assert shown.returncode == 0, shown.stdout + shown.stderr
     return folder

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patient
+
 PROGRAMS = Path(__file__).parent / "types"
 ROOT = PROGRAMS.parents[2]
 
@@ -22,7 +24,7 @@ def errors_of(name: str, cache: Path) -> dict[int, list[str]]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=patient(150),
     )
     assert found.stderr == ""
     errors: dict[int, list[str]] = {}

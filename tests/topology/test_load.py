@@ -10,6 +10,7 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.topology import Topology, TopologyBuilder, load_object, load_topology
+from tests.patience import patient
 
 TOPOLOGY = """
 from multilang import Spout, TopologyBuilder
@@ -249,7 +250,7 @@ class TestOrigin:
 
 
 def run(*arguments, cwd):
-    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=patient(60))
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

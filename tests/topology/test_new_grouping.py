@@ -19,6 +19,7 @@ from multilang.shipping.contents import Contents
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.topology import Grouping, GroupingError, TopologyError
 from multilang.topology.groupings import KINDS, chooser, kind_of
+from tests.patience import patient
 from tests.topology.by_length import ByLength, NotInStorm
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +65,7 @@ def shipment(topology):
 def test_the_embedded_cluster_routes_by_it(mode):
     with LocalCluster(mode) as cluster:
         run = cluster.submit(topology, capture=["seen"])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         tasks = sorted(task.id for task in run.tasks if task.component == "seen")
         got = sorted(each.values for each in run.captured("seen"))
     assert got == sorted([word, tasks[len(word) % 3]] for word in WORDS)

@@ -12,6 +12,7 @@ from multilang.component.wrapper import Wrapper
 from multilang.local import LocalCluster
 from multilang.topology import Input, Topology, TopologyBuilder, TopologyError
 from multilang.topology.groupings import Grouping
+from tests.patience import patient
 
 HERE = __name__
 
@@ -105,7 +106,7 @@ def test_the_builder_applies_what_a_component_asks_for():
 def test_every_runner_runs_what_comes_out(mode):
     with LocalCluster(mode=mode, seed=1) as cluster:
         run = cluster.submit(topology, capture=["audit", ("double", "default")])
-        run.wait(timeout=100)
+        run.wait(timeout=patient(100))
         assert sorted(tup[0] for tup in run.captured("audit")) == list(range(1, 21))
         assert sorted(tup[0] for tup in run.captured("double")) == list(range(2, 41, 2))
         if mode != "process":

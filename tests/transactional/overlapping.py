@@ -16,6 +16,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalTopologyBuilder,
 )
+from tests.patience import patient
 from tests.transactional.topologies import Words, WordsCoordinator, WordsEmitter
 
 
@@ -78,7 +79,7 @@ opaque = build(OpaqueWords, CountInOpaqueMap)
 def main():
     topology, conf = globals()[sys.argv[1]], json.loads(sys.argv[2])
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(topology).wait(timeout=300)
+        cluster.submit(topology).wait(timeout=patient(300))
 
 
 if __name__ == "__main__":

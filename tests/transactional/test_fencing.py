@@ -22,6 +22,7 @@ from multilang.transactional.spout import TransactionalSpoutCoordinator
 from multilang.transactional.state import OutdatedError
 from multilang.transactional.stores import open_state
 from tests.coordination.task import Task
+from tests.patience import patient
 from tests.transactional.kept import kept_conf
 
 STORES = ["kept", "sqlite", "zookeeper"]
@@ -282,7 +283,7 @@ def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened, monke
     first = opened()
     first.claim()
     first.set_data("coordinator/currtx", 7)
-    second = {"storm.id": "run-2", "topology.name": "second", "storm.zookeeper.session.timeout": 1000}
+    second = {"storm.id": "run-2", "topology.name": "second", "storm.zookeeper.session.timeout": patient(1000)}
     who = r"is in use by topology 'counts' \(process \d+ on \S+, since 20\d\d-"
     other = opened(**second)
     with pytest.raises(InUseError, match=who):

@@ -13,6 +13,7 @@ import pytest
 
 from multilang.transactional import SqliteBacking, TransactionalMap
 from multilang.transactional.stores.sqlite import PATH
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.transactional.topologies import counts_of
 
@@ -40,6 +41,6 @@ def test_a_file_that_goes_away_ends_the_topology(which, how, tmp_path):
             os.replace(tmp_path / "copy", path)
         else:
             path.unlink()
-        _, said = process.communicate(timeout=90)
+        _, said = process.communicate(timeout=patient(90))
     assert process.returncode not in (0, None)
     assert f"{path} was deleted, renamed, emptied or replaced while it was in use" in said.strip().splitlines()[-1]

@@ -17,6 +17,7 @@ from kazoo.client import KazooClient
 
 from multilang.local import LocalCluster
 from multilang.transactional import RedisBacking, TransactionalMap
+from tests.patience import patient
 from tests.servers import RedisServer, ZooKeeperServer
 from tests.soak import SOAK, soak_only
 from tests.transactional.history import assert_in_order
@@ -51,14 +52,14 @@ def test_every_word_is_counted_once_though_processes_are_killed(tmp_path):
         for kill in range(KILLS):
             # At most so many words before each: the last kill, too, is in the midst of the work.
             enough = min(counted() + 1, 3 * EACH * (kill + 1) // (KILLS + 1))
-            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=90)
+            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=patient(90))
             time.sleep(chance.random() * 0.05)  # sooner or later after a commit
-            run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=90)
+            run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=patient(90))
             victim = chance.choice([task for task in run.tasks if task.pid])
             os.kill(victim.pid, signal.SIGKILL)
             killed[victim.component] += 1
         assert counted() < 3 * EACH, "all words were counted before the last kill"
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
         restarts = {task.component for task in run.tasks if task.restarts}
     print(dict(killed))
     assert restarts == set(killed)
@@ -104,9 +105,9 @@ def test_every_word_is_counted_once_though_zookeeper_redis_and_processes_are_kil
             run = cluster.submit(with_servers)
             for kill in range(KILLS):
                 enough = min(counted() + 1, 3 * EACH * (kill + 1) // (KILLS + 1))
-                run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=120)
+                run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=patient(120))
                 if kill % 3 == 2:
-                    run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=120)
+                    run.wait(until=lambda run: any(task.pid for task in run.tasks), timeout=patient(120))
                     victim = chance.choice([task for task in run.tasks if task.pid])
                     os.kill(victim.pid, signal.SIGKILL)
                     killed["process"] += 1
@@ -116,7 +117,7 @@ def test_every_word_is_counted_once_though_zookeeper_redis_and_processes_are_kil
                     server.start()
                     killed[server.name] += 1
             assert counted() < 3 * EACH, "all words were counted before the last kill"
-            run.wait(timeout=150)
+            run.wait(timeout=patient(150))
         print(dict(killed))
         found = counts.multi_get(["*", *counts_of(EACH)])
         assert found.pop("*") == 3 * EACH
@@ -153,10 +154,10 @@ def test_every_word_is_counted_once_though_sessions_of_zookeeper_expire(tmp_path
         run = cluster.submit(many)
         for n in range(KILLS):
             enough = min(counted() + 1, 3 * EACH * (n + 1) // (KILLS + 1))
-            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=90)
+            run.wait(until=lambda _, enough=enough: counted() >= enough, timeout=patient(90))
             expired += expire_sessions(zookeeper)
         assert counted() < 3 * EACH, "all words were counted before the last session expired"
-        run.wait(timeout=150)
+        run.wait(timeout=patient(150))
     assert expired >= KILLS
     counts = database.counts()
     assert counts.pop("*") == 3 * EACH

@@ -12,6 +12,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalTopologyBuilder,
 )
+from tests.patience import patient
 from tests.transactional.spouts.topologies import PartialCount, Update
 
 
@@ -28,7 +29,7 @@ def test_a_long_id_names_files_that_can_be_made(id, own_file, tmp_path, monkeypa
         builder.set_bolt("partial", PartialCount).shuffle_grouping("rows")
         builder.set_bolt("update", Update(found)).global_grouping("partial")
         with LocalCluster(mode="inprocess", conf=conf) as cluster:
-            cluster.submit(builder.build("long")).wait(timeout=60)
+            cluster.submit(builder.build("long")).wait(timeout=patient(60))
         assert found.get("moon") == rows
     found.close()
 

@@ -14,6 +14,7 @@ from multilang.transactional import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
+from tests.patience import patient
 from tests.transactional.kept import kept_conf
 from tests.transactional.mistaken import Commits, ManyOfAnotherAttempt, OfAnotherAttempt, WithoutAttempt, builder_of
 
@@ -38,7 +39,7 @@ def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, me
     conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
     with LocalCluster(mode=mode, conf=conf) as cluster:
         run = cluster.submit(builder_of(bolt, 2).build())
-        run.wait(until=lambda run: len(run.errors) > 1, timeout=60)
+        run.wait(until=lambda run: len(run.errors) > 1, timeout=patient(60))
         assert {error.component for error in run.errors} == {"bolt"}
         assert message in run.errors[0].message
         assert not any(error.fatal for error in run.errors)
@@ -110,4 +111,4 @@ def test_a_committing_spout_whose_emitters_can_not_commit_is_not_started():
             TaskStartError, match=r"Emitter, its emitter, has no commit method: define commit\(self, attempt\)"
         ),
     ):
-        cluster.submit(builder.build()).wait(timeout=60)
+        cluster.submit(builder.build()).wait(timeout=patient(60))

@@ -22,6 +22,7 @@ from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from multilang.transactional.names import CURRENT, ID
 from multilang.transactional.stores import open_state
 from multilang.transactional.stores.sqlite import PATH
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import SOAK
 from tests.transactional.overlapping import transactional
@@ -94,11 +95,11 @@ def overlap(kind, conf, chance):
         stop(old, [path for path in (conf["test.maps"], conf.get(PATH)) if path])
         assert counted() < 3 * EACH, "it was stopped too late"
         new = started(kind, conf)
-        _, said = new.communicate(timeout=90)
+        _, said = new.communicate(timeout=patient(90))
         assert new.returncode == 0, said
         assert found.multi_get(words) == words
         old.send_signal(signal.SIGCONT)
-        _, said = old.communicate(timeout=90)
+        _, said = old.communicate(timeout=patient(90))
     finally:
         old.kill()
         old.wait()
@@ -120,7 +121,7 @@ def test_a_topology_whose_transactions_are_taken_over_ends_with_one_line_and_is_
     with LocalCluster(mode=mode, conf=conf) as cluster:
         run = cluster.submit(transactional)
         with closing(open_state({**conf, "multilang.transactional.store": "sqlite", ID: "words"})) as looks:
-            run.wait(until=lambda _: looks.get_data(CURRENT), timeout=60)
+            run.wait(until=lambda _: looks.get_data(CURRENT), timeout=patient(60))
             run_of_it = looks.owner().run
         another = {**conf, "multilang.transactional.store": "sqlite", ID: "words", "storm.id": run_of_it}
         with closing(open_state(another)) as taker:
@@ -128,7 +129,7 @@ def test_a_topology_whose_transactions_are_taken_over_ends_with_one_line_and_is_
             with pytest.raises(
                 LocalClusterError, match=r"OutdatedError in component 'spout/coordinator'.*taken over by"
             ):
-                run.wait(timeout=60)
+                run.wait(timeout=patient(60))
             assert taker.get_data(CURRENT) > 1
         assert [task.restarts for task in run.tasks if task.component == "spout/coordinator"] == [0]
         assert sum("taken over by" in each.message for each in run.errors) == 1

@@ -19,6 +19,7 @@ from multilang.transactional import (
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM
 from tests.coordination.task import FROM_ALL, IDS, Task
+from tests.patience import patient
 from tests.transactional.kept import Kept, kept_conf
 from tests.transactional.topologies import COUNTS, Database, opaque, topology
 
@@ -55,7 +56,7 @@ def run_here(builder, request, **conf):
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         # Ticks let go of what an attempt that failed has left behind.
         running = cluster.submit(builder.build(conf={"topology.tick.tuple.freq.secs": 0.1}), capture=["a"])
-        running.wait(timeout=60)
+        running.wait(timeout=patient(60))
     return running
 
 
@@ -135,7 +136,7 @@ def test_each_batch_is_finished_once_in_each_task_also_where_the_spout_commits(r
     del conf["topology.transactional.id"]
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         run = cluster.submit(made, capture=[("spout", COORD_STREAM)])
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         reports = Counter(tup[0] for tup in run.captured("spout", COORD_STREAM))
     found = Database(conf)
     assert {key: count for key, count in found.counts().items() if key != "*"} == COUNTS
@@ -204,7 +205,7 @@ def test_a_tuple_without_its_attempt_is_told(request):
     conf = kept_conf(request.node.name, **{"topology.message.timeout.secs": 1})
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         run = cluster.submit(builder.build())
-        run.wait(until=lambda run: run.errors, timeout=60)
+        run.wait(until=lambda run: run.errors, timeout=patient(60))
         assert "the first value of a tuple in a transactional topology is its TransactionAttempt, not 'moon'" in str(
             run.errors[0]
         )
@@ -232,7 +233,7 @@ def test_a_direct_stream_has_its_attempt_and_is_counted(request):
     done.clear()
     conf = kept_conf(request.node.name)
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(builder.build()).wait(timeout=60)
+        cluster.submit(builder.build()).wait(timeout=patient(60))
     assert sorted(done) == [("b", 1, 0), ("b", 1, 4), ("b", 2, 0), ("b", 2, 4), ("b", 3, 0), ("b", 3, 2)]
 
 

@@ -23,6 +23,7 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from multilang.transactional.names import KIND
+from tests.patience import patient
 from tests.soak import chosen
 
 WORDS = ["the", "cow", "jumped", "over", "moon"]
@@ -111,7 +112,7 @@ def run(folder, shape, ends=0, before=False):
     }
     try:
         with LocalCluster(mode="inprocess", conf=conf) as cluster:
-            cluster.submit(builder.build("words")).wait(timeout=60)
+            cluster.submit(builder.build("words")).wait(timeout=patient(60))
         return counts.multi_get(WORDS)
     finally:
         counts.close()

@@ -12,7 +12,7 @@ def test_what_a_run_began_and_committed_is_known_to_the_next(zookeeper):
     pytest.importorskip("pyspark")
     from spark_bridge.job.transactions import Transactions
 
-    declared = topology.with_conf({**zookeeper.conf, "storm.zookeeper.session.timeout": 2000})
+    declared = topology.with_conf(zookeeper.conf)
     run = Transactions(declared)
     assert run.begin("query", 0) == 1
     first = run.attempt()

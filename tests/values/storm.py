@@ -13,6 +13,7 @@ import pytest
 from multilang.shipping.cluster import missing_programs
 from multilang.shipping.cluster.artifacts import java, runs_sources, storm_jars
 from multilang.shipping.conf import KRYO_CLASSES
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +76,7 @@ class Storm:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(30)
+            self._process.wait(patient(30))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

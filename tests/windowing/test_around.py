@@ -7,6 +7,7 @@ import pytest
 from multilang import Spout, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.windowing import Count, StatefulWindowedBolt, Tumbling, WindowedBolt, milliseconds
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.windowing import around
 
@@ -41,7 +42,7 @@ def check(kinds, mode, seed, folder, **how):
     with LocalCluster(mode, conf, seed=seed) as cluster:
         run = cluster.submit(topology, capture=capture)
         try:
-            run.wait(is_done, timeout=60)
+            run.wait(is_done, timeout=patient(60))
         except TimeoutError:
             pass  # the comparisons say more
         assert not run.errors
@@ -133,5 +134,5 @@ def test_a_window_that_fails_takes_back_none_that_was_evaluated_before_it():
     topology = builder.build("windows", {"topology.message.timeout.secs": 1})
     with LocalCluster("inprocess", fail_fast=False) as cluster:
         run = cluster.submit(topology, capture=["windows"])
-        run.wait(lambda run: run.counters["events"].acked == 9, timeout=30)
+        run.wait(lambda run: run.counters["events"].acked == 9, timeout=patient(30))
         assert sorted(tup.values for tup in run.captured("windows")) == [["ant", 3], ["bee", 3], ["cat", 3]]

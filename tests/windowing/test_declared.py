@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from math import inf, nan
+
 import pytest
 
-from multilang import Spout, TopologyBuilder
+from multilang import Spout, TopologyBuilder, windowing
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster
 from multilang.testing import BoltRun, FixedTupleSpout, VirtualClock, make_tuple, run_bolt
@@ -18,15 +21,18 @@ from multilang.windowing import (
     Min,
     Session,
     Sliding,
+    StatefulWindowedBolt,
     Sum,
     TopN,
     Tumbling,
     WindowedBolt,
+    days,
     hours,
     milliseconds,
     minutes,
     seconds,
 )
+from multilang.windowing.declared import DeclaredWindows
 
 LENGTH = "topology.bolts.window.length"
 SLIDE = "topology.bolts.window.sliding.interval"
@@ -117,6 +123,179 @@ WRONG_CONF = [
 def test_a_wrong_conf_is_refused(own, message):
     with pytest.raises(TopologyError, match=message):
         built(own=own)
+
+
+NOTHING = [nan, inf, -inf, -1, 1.5, "", [], {}, object(), timedelta(microseconds=1), -seconds(1), timedelta.max]
+ODD = [None, True, False, 0, "some", seconds(0), *NOTHING]
+"""Values of every kind, few of which any setting takes."""
+
+TAKEN = {
+    "window": (),
+    "key_by": (None,),
+    "timestamp_field": (),  # None is, but the others need it here
+    "lag": (seconds(0),),
+    "watermark_interval": (),
+    "late_stream": (None, "some"),
+    "allowed_lateness": (seconds(0),),
+    "idle_after": (None,),
+    "aggregate": (None,),
+    "early": (None,),
+    "accumulating": (True, False),
+    "anchor": (),
+    "id_field": (None,),
+    "keep_expired": (None, True, False),
+    "memory_limit": (None,),
+    "at_memory_limit": (None,),
+}
+"""The settings, each with those of the odd values that it takes."""
+
+
+def refusal(does):
+    """Return the error that a declaration is refused with; None if it is taken."""
+    try:
+        does()
+    except (ConfigError, TopologyError) as error:
+        return str(error)
+    return None
+
+
+def is_among(value, several):
+    """Return whether a value is among several; 0 is not False."""
+    return any(type(value) is type(each) and value == each for each in several)
+
+
+@pytest.mark.parametrize("setting", sorted({*DeclaredWindows.__annotations__} - {"can_spill"}))
+def test_every_setting_is_refused_by_its_name_if_its_value_has_no_sense(setting):
+    usual = {"timestamp_field": "ts", "late_stream": "late", "allowed_lateness": seconds(1), "lag": seconds(1)}
+    for value in ODD:
+        error = refusal(lambda value=value: built({**usual, setting: value}))
+        if is_among(value, TAKEN[setting]):
+            assert error is None, value
+        elif setting != "timestamp_field" or value is not None:
+            assert error is not None, f"{setting} = {value!r} is taken"
+            assert error.startswith("bolt 'sums'"), error
+            assert setting in error or "has no window" in error, error
+            assert "\n" not in error
+
+
+CONF_KEYS = {
+    f"{LENGTH}.count": (),
+    f"{LENGTH}.duration.ms": (),
+    f"{SLIDE}.count": (),
+    f"{SLIDE}.duration.ms": (),
+    LAG: (0,),
+    INTERVAL: (),
+    "topology.bolts.late.tuple.stream": (),
+    "topology.bolts.message.id.field.name": (),
+}
+
+
+@pytest.mark.parametrize("key", CONF_KEYS)
+def test_every_conf_key_is_refused_by_its_name_if_its_value_has_no_sense(key):
+    for value in ODD[1:]:
+        error = refusal(lambda value=value: built({"timestamp_field": "ts"}, own={key: value}))
+        if is_among(value, CONF_KEYS[key]):
+            assert error is None, value
+        else:
+            assert error is not None, f"{key} = {value!r} is taken"
+            assert key in error or "id_field" in error, error
+
+
+MAKERS = {
+    "Sliding": [(Sliding, ()), (lambda slide: Sliding(5, slide), ())],
+    "Tumbling": [(Tumbling, ())],
+    "Session": [(Session, ())],
+    **{make.__name__: [(make, (0, -1, 1.5))] for make in (milliseconds, seconds, minutes, hours, days)},
+    **{kind.__name__: [(kind, ("some",))] for kind in (Sum, Mean, Min, Max, Distinct)},
+    "ApproximateDistinct": [(ApproximateDistinct, ("some",)), (lambda lg: ApproximateDistinct("some", lg), ())],
+    "TopN": [(lambda n: TopN(n, "some"), (10**400,)), (lambda field: TopN(3, field), ("some",))],
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_windows_durations_and_aggregates_are_refused_by_their_names_if_their_values_have_no_sense(name):
+    for make, taken in MAKERS[name]:
+        for value in [*ODD, 1e300, 10**400]:
+            if is_among(value, taken):
+                make(value)
+                continue
+            with pytest.raises(ConfigError, match=name) as refused:
+                make(value)
+            assert refused.value.__cause__ is None
+            assert "\n" not in str(refused.value)
+
+
+def test_all_windows_durations_and_aggregates_are_looked_at():
+    there = {name for name in windowing.__all__ if callable(getattr(windowing, name))}
+    others = {"Aggregate", "Count", "MemoryLimitError", "StatefulWindowedBolt", "Window", "WindowedBolt"}
+    assert {*MAKERS} == there - others
+
+
+HELD = [
+    ({"allowed_lateness": seconds(25)}, r"Tumbling\(seconds\(10\)\) and its allowed_lateness make 35 s.* Set .* to 35"),
+    (
+        {"lag": hours(10)},
+        r"Tumbling\(seconds\(10\)\) and its lag make 36010 s, and topology.message.timeout.secs is 30",
+    ),
+    ({"lag": seconds(11), "allowed_lateness": seconds(10)}, "its lag and allowed_lateness make 31 s"),
+    ({"lag": seconds(31), "window": Tumbling(5)}, r"Tumbling\(5\) and its lag make 31 s"),
+    ({"lag": seconds(25), "window": Session(seconds(6))}, r"Session\(seconds\(6\)\) and its lag make 31 s"),
+    ({"watermark_interval": seconds(31)}, r"\(watermark_interval\) make 31 s"),
+]
+
+
+@pytest.mark.parametrize(("declared", "message"), HELD)
+def test_tuples_that_would_be_held_for_longer_than_their_timeout_are_refused(declared, message):
+    """They would be replayed, and held for as long again."""
+    timed = {**declared, "timestamp_field": "ts"}
+    with pytest.raises(TopologyError, match=f"bolt 'sums'.*{message}"):
+        built(timed)
+    built(timed, {"topology.message.timeout.secs": 40_000})
+    built(timed, {"topology.enable.message.timeouts": False})
+    built(timed, base=type("Kept", (Shows, StatefulWindowedBolt), {}))
+    built({"lag": seconds(10), "allowed_lateness": seconds(10), "timestamp_field": "ts"})
+
+
+def test_tuples_are_held_for_as_long_as_late_ones_may_come():
+    """The timeout has to be longer for that reason."""
+    timed = {"window": Tumbling(seconds(10)), "timestamp_field": "ts", "lag": seconds(5), "aggregate": Count()}
+    run = run_bolt(type("Bolt", (Shows,), {**timed, "allowed_lateness": seconds(10)}), [[1]], fields=["ts"])
+    for secs in (14, 24):
+        run.process([secs * 1000])
+        run.advance(1)
+        assert run.unfinished[0]["ts"] == 1
+    run.process([26_000])
+    run.advance(1)
+    assert run.unfinished[0]["ts"] > 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "says"),
+    [
+        ({"early": 7, "window": Tumbling(5)}, r"early is 7, and Tumbling\(5\) ends before"),
+        ({"early": 5, "window": Tumbling(5)}, r"early is 5, and Tumbling\(5\) ends before"),
+        ({"early": 6, "window": Tumbling(5), "timestamp_field": "ts"}, "early is 6"),
+        ({"early": seconds(10)}, r"early is seconds\(10\), and Tumbling\(seconds\(10\)\) ends before"),
+        ({"early": minutes(1)}, r"early is minutes\(1\), and Tumbling\(seconds\(10\)\) ends before"),
+    ],
+)
+def test_early_results_that_would_not_come_before_the_windows_end_are_refused(declared, says):
+    with pytest.raises(TopologyError, match=f"bolt 'sums': {says}"):
+        built(declared)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"early": 4, "window": Tumbling(5)},
+        {"early": 100},
+        {"early": minutes(1), "window": Tumbling(5)},
+        {"early": minutes(1), "timestamp_field": "ts"},  # a window is open until the watermark has passed it
+        {"early": minutes(1), "window": Session(seconds(5))},  # which lasts as long as tuples come
+    ],
+)
+def test_early_results_that_may_come_before_the_windows_end_are_taken(declared):
+    built(declared)
 
 
 def test_the_task_checks_again():

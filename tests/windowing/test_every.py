@@ -6,6 +6,7 @@ import pytest
 
 from multilang.local import Faults, LocalCluster
 from multilang.windowing import StatefulWindowedBolt
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.windowing import every
 
@@ -42,7 +43,7 @@ def test_each_mode_gives_the_answer(mode, topology, tmp_path):
     }
     with LocalCluster(mode, conf, seed=1) as cluster:
         run = cluster.submit(topology, capture=[*expected])
-        run.wait(lambda run: are_there(run, expected), timeout=200)
+        run.wait(lambda run: are_there(run, expected), timeout=patient(200))
         check(run, expected, exactly=True)
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from math import ceil, gcd
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from multilang import ReportedFailedException
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.testing import make_tuple
 from multilang.testing.bolts import BoltRun
 from multilang.windowing import Aggregate, Count, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from multilang.windowing.ordered import Ordered
 from tests.windowing import reference
 
 FIELDS = ("n", "key", "ts")
@@ -109,6 +112,15 @@ class Gathered(Aggregate):
 
     def merge(self, first, second):
         return first + second
+
+
+class ShowsIds(Shows):
+    """Emits which window it is, and how often it was evaluated before."""
+
+    output_fields = ["key", "start", "end", "id", "number"]
+
+    def process_window(self, window):
+        self.emit([window.key, window.start, window.end, window.id, window.number])
 
 
 class ShowsResult(Shows):
@@ -344,9 +356,9 @@ def test_early_evaluations_come_before_and_the_last_one_has_all(steps, every, ac
         assert {n for mine in last.values() for n in mine} <= {n for mine in parts.values() for n in mine}
 
 
-@given(arrivals(), st.integers(1, 4), st.integers(1, 6), st.integers(0, 15), st.booleans())
-def test_early_evaluations_of_counts_by_event_time_are_those_of_tuples_in_order(steps, every, size, lag, accumulating):
-    more = {"window": Tumbling(size), "early": every, "accumulating": accumulating}
+@given(arrivals(), st.integers(1, 4), st.integers(1, 3), st.integers(0, 15), st.booleans())
+def test_early_evaluations_of_counts_by_event_time_are_those_of_tuples_in_order(steps, every, rest, lag, accumulating):
+    more = {"window": Tumbling(every + rest), "early": every, "accumulating": accumulating}
     run = played(declared(**more, lag=milliseconds(lag)), steps)
     on_time, _, watermark = reference.accepted(steps, 3, lag)
     in_order = played(declared(**more, timestamp_field=None, late_stream=None), reference.in_order(on_time, watermark))
@@ -355,3 +367,102 @@ def test_early_evaluations_of_counts_by_event_time_are_those_of_tuples_in_order(
         return [[each[name] for name in ("key", "timing", "tuples", "new")] for each in evaluated(run)]
 
     assert shown(run) == shown(in_order)
+
+
+TUMBLING_OR_SESSIONS = st.builds(Tumbling, SIZES.map(milliseconds)) | st.builds(Session, SIZES.map(milliseconds))
+
+
+@given(arrivals(), TUMBLING_OR_SESSIONS, st.sampled_from([None, 1, 2, milliseconds(700)]), st.booleans())
+def test_a_windows_numbers_begin_at_0_and_have_no_gaps(steps, window, early, accumulating):
+    kind = {"window": window, "allowed_lateness": milliseconds(30), "early": early, "accumulating": accumulating}
+    numbers = {}
+    for each in evaluated(played(type("Bolt", (ShowsIds,), kind)(), steps)):
+        numbers.setdefault(each["id"], []).append(each["number"])
+    assert all(mine == list(range(len(mine))) for mine in numbers.values()), numbers
+
+
+ANY_KEY = st.one_of(
+    st.sampled_from([None, 0, -0.0, 0.0, False, 1, 1.0, True, "", "0", "1", "null", "true", "[0,10]", '",10', "a,b"]),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=3),
+)
+
+
+@given(st.lists(st.tuples(ANY_KEY, ANY_KEY, st.integers(-5, 60)), min_size=1, max_size=12), KINDS, st.booleans())
+def test_windows_that_differ_have_ids_that_differ_and_the_same_ones_keep_theirs(rows, window, has_two):
+    fields = ["key", "other"] if has_two else ["key"]
+    if isinstance(window, Sliding) and window.slide_count:
+        window = Tumbling(1)  # so that each window by count is one of a tuple
+    kind = {"window": window, "key_by": fields, "keep_expired": False, "timestamp_field": "ts"}
+    lives = []
+    for _ in range(2):
+        names = [make_tuple([0, 0, 0], ["key", "other", "ts"], "source0")]
+        run = BoltRun(type("Bolt", (ShowsIds,), kind)(), names, None, "bolt", 1, 0)
+        run.process(*[list(row) for row in sorted(rows, key=repr)], ["end", "end", 1000])
+        run.advance(1)
+        lives.append([(repr(each["key"]), each["start"], each["end"], each["id"]) for each in evaluated(run)])
+    ids = [id for *_, id in lives[0]]
+    assert len(set(ids)) == len(ids)
+    if not (isinstance(window, Sliding) and window.slide_count):  # otherwise a task counts anew
+        assert lives[0] == lives[1]
+
+
+def has_all(window):
+    """Return whether each tuple is in a window: there are gaps where the slide is longer, or not of the length's kind."""
+    if isinstance(window, Session):
+        return True
+    by_count = bool(window.length_count and window.slide_count and window.slide_count <= window.length_count)
+    return by_count or bool(window.length_ms and window.slide_ms and window.slide_ms <= window.length_ms)
+
+
+class Picky(Gathered):
+    """Takes no tuple that has no number."""
+
+    def add(self, accumulator, tup):
+        if tup["n"] is None:
+            raise ReportedFailedException("no number")
+        return super().add(accumulator, tup)
+
+
+@given(arrivals(), KINDS, st.integers(0, 15), st.integers(0, 25), st.sets(st.integers(0, 40), max_size=10))
+def test_a_tuple_that_fails_changes_no_window(steps, window, lag, lateness, bad):
+    """It only moves the watermark on, as one of another key does."""
+    assume(has_all(window))  # what is in no window is not refused, and counts
+    kind = {"window": window, "lag": milliseconds(lag), "aggregate": Picky(), "memory_limit": 1000}
+    if isinstance(window, Session) or (window.length_ms and window.slide_ms):
+        kind["allowed_lateness"] = milliseconds(lateness)
+
+    def instead(n, key):
+        return [
+            reference.Event(n, step.source, key or step.key, step.ts) if step is not None and step.n in bad else step
+            for step in steps
+        ]
+
+    run = played(type("Bolt", (ShowsResult,), kind)(), instead(None, None))
+    without = played(type("Bolt", (ShowsResult,), kind)(), instead(-1, "other"))
+    for key in KEYS:
+        shown = [[each.values for each in evaluated(which) if each["key"] == key] for which in (run, without)]
+        assert shown[0] == shown[1]
+    assert [tup["n"] for tup in run.acked if tup["n"] is not None] == [
+        tup["n"] for tup in without.acked if tup["n"] != -1
+    ]
+    late = sum(each["late_tuple"]["values"][0] is None for each in run.emitted_on("late"))
+    waiting = [tup for tup in run.unfinished if tup["n"] is None]
+    assert len(run.failed) + late + len(waiting) == sum(step is not None and step.n in bad for step in steps)
+    assert isinstance(run.bolt._windows.windows, Ordered) or not waiting
+    assert len(run.errors) == len(run.failed)
+
+
+@pytest.mark.parametrize("event_time", [True, False])
+@pytest.mark.parametrize(
+    "window", [Session(milliseconds(9)), Tumbling(3), Sliding(3, milliseconds(9)), Sliding(milliseconds(9), 3)]
+)
+def test_a_tuple_that_fails_takes_no_memory(window, event_time):
+    kind = {"window": window, "aggregate": Picky(), "memory_limit": 5}
+    if not event_time:
+        kind.update(timestamp_field=None, late_stream=None)
+    steps = [step for n in range(20) for step in (reference.Event(None, 0, "ant", n), None)]
+    run = played(type("Bolt", (ShowsResult,), kind)(), [*steps, reference.Event(1, 0, "bee", 90), None], 1)
+    assert run.bolt._windows.in_memory <= 1
+    assert len(run.failed) == 20

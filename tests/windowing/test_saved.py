@@ -32,6 +32,7 @@ from multilang.windowing import (
     seconds,
 )
 from multilang.windowing.watermarks import Watermarks
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.windowing import reference
 from tests.windowing.test_properties import SIZES, arrivals
@@ -146,10 +147,25 @@ def test_a_state_of_an_earlier_version_without_the_last_parts_is_read(early, lat
     assert emitted(again) == emitted(first) != []
 
 
+@pytest.mark.parametrize("more", [{}, {"memory_limit": 1}, {"aggregate": Count()}])
+@pytest.mark.parametrize("window", [Tumbling(milliseconds(100)), Session(milliseconds(50))])
+def test_replays_are_known_after_a_restart_though_the_first_tuples_were_stored_without_ids(window, more):
+    kind = declared(window, id_field="n", **more)
+    run = started(declared(window, **more))
+    for numbers in [0, 1, 2], [3, 4], [4, 3, 5], [5, 6]:
+        for n in numbers:
+            run.process(make_tuple([n, "ant", 5], FIELDS, "source0"))
+        run = started(kind, saved(run))
+    for index in range(3):
+        run.process(make_tuple([9, "ant", 300], FIELDS, f"source{index}"))
+    run.advance(20)
+    assert emitted(run)[0][3] == (7 if "aggregate" in more else list(range(7)))
+
+
 TUMBLING = st.one_of(
     st.builds(lambda size: Tumbling(milliseconds(size)), SIZES),
     st.builds(Session, SIZES.map(milliseconds)),
-    st.builds(Tumbling, st.integers(1, 5)),
+    st.builds(Tumbling, st.integers(4, 6)),
 )
 EVERY = st.sampled_from([1, 2, 3, milliseconds(700)])
 
@@ -382,7 +398,7 @@ def test_a_full_memory_ends_the_topology_instead_of_filling_it_again_for_ever(mo
         with pytest.raises(
             LocalClusterError, match=r"'windows' ends: .*'counts': its windows have 20 accumulators in memory, .*spill"
         ):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
 
 
 @pytest.mark.parametrize(
@@ -634,3 +650,19 @@ def test_a_bolt_without_state_can_not_be_exact():
 
     with pytest.raises(TopologyError, match=r"bolt 'counts' .* holds tuples .* StatefulWindowedBolt"):
         topology(1, Plain, {"multilang.state.alignment": "exact"})
+
+
+@pytest.mark.parametrize("window", [Tumbling(2), Sliding(2, milliseconds(10)), Sliding(milliseconds(10), 2)])
+def test_a_tuple_that_was_acked_and_fails_when_its_turn_comes_is_reported_and_changes_no_window(window):
+    kind = declared(window, aggregate=Sum("n"))
+    run = started(kind)
+    for ts, value in enumerate([1, "two", 3], 1):
+        run.process(make_tuple([value, "ant", ts], FIELDS, "source0"))
+    run = started(kind, saved(run))
+    for index in range(3):
+        run.process(make_tuple([0, "bee", 50], FIELDS, f"source{index}"))
+    run.advance(1)
+    assert [row[3] for row in emitted(run) if row[0] == "ant"] == [4]
+    assert len(run.errors) == 1
+    assert "field 'n' has the value 'two'" in run.errors[0]
+    assert run.failed == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from multilang.compat.migrate.files import MAX_BYTES, python_files, settings_files
 from multilang.compat.migrate.finding import Finding, as_text
 from multilang.compat.migrate.findings import findings
+from multilang.compat.migrate.programs import has_program
 from multilang.compat.migrate.python import is_old_storm
 from multilang.compat.migrate.requirements import requirement_files, wheel_findings
 from multilang.compat.migrate.topologies import from_clojure, from_flux
@@ -16,6 +17,7 @@ __all__ = [
     "findings",
     "from_clojure",
     "from_flux",
+    "has_program",
     "is_old_storm",
     "python_files",
     "requirement_files",

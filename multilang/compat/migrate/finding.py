@@ -17,7 +17,7 @@ class Finding:
         path: The file.
         line: The line, from 1; 0 is the whole file.
         what: The fault.
-        fix: What to write or do instead.
+        fix: What to write or do instead; empty if there is nothing to do.
         stops: Whether it keeps the program from running; otherwise it is only good to know.
     """
 
@@ -33,5 +33,5 @@ def as_text(found: list[Finding]) -> str:
     lines: list[Any] = []
     for each in found:
         place = f"{each.path}:{each.line}" if each.line else each.path
-        lines.append(f"{place}: {'' if each.stops else 'note: '}{each.what}; {each.fix}")
+        lines.append(f"{place}: {'' if each.stops else 'note: '}{each.what}{each.fix and '; '}{each.fix}")
     return "\n".join(lines)

@@ -42,7 +42,7 @@ _NAMES = {
     "long": "int",
     "raw_input": "input",
     "reduce": "functools.reduce",
-    "reload": "nothing: Python 3 needs no sys.setdefaultencoding",
+    "reload": "",
     "unichr": "chr",
     "unicode": "str",
     "xrange": "range",
@@ -118,8 +118,9 @@ def _of(path: str, node: ast.expr | ast.stmt, name: str) -> Iterator[Finding]:
     if name in _BY_HAND:
         yield Finding(path, node.lineno, f"Python 3 has no {name}", f"write {_BY_HAND[name]}")
     elif name in _NAMES or name in _ATTRIBUTES:
-        write = _NAMES.get(name) or _ATTRIBUTES[name]
-        yield Finding(path, node.lineno, f"Python 3 has no {name}", f"write {write}; --fix does")
+        write = _NAMES.get(name, _ATTRIBUTES.get(name))
+        fix = f"write {write}" if write else "leave it out, since Python 3 needs no sys.setdefaultencoding"
+        yield Finding(path, node.lineno, f"Python 3 has no {name}", f"{fix}; --fix does")
 
 
 def _for_both(tree: ast.AST) -> set[ast.AST]:
@@ -158,8 +159,8 @@ def divisions(path: str, tree: ast.AST) -> Iterator[Finding]:
         sides = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.target, node.value)
         if any(_is_fraction(side) for side in sides):
             continue
-        what = f"the division {ast.unparse(node)!r}, which drops the fraction in Python 2 if both are integers"
-        yield Finding(path, node.lineno, what, "write // if they are and nothing wants the fraction", False)
+        what = f"the division {ast.unparse(node)!r} drops the fraction in Python 2 if both sides are integers"
+        yield Finding(path, node.lineno, what, "write // if both are integers and nothing needs the fraction", False)
 
 
 def _is_fraction(side: ast.expr) -> bool:

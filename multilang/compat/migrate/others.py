@@ -25,7 +25,13 @@ def in_others(path: str, name: str) -> Iterator[Finding]:
     if name not in OF_PETREL or not os.path.isfile(os.path.join(os.path.dirname(path), "create.py")):
         return
     if name == "logconfig.ini":
-        yield Finding(path, 0, "Petrel's logconfig.ini means nothing here", "nothing: records go to Storm's log", False)
+        yield Finding(
+            path,
+            0,
+            "Petrel's logconfig.ini means nothing here",
+            "records go to Storm's log, so it may stay or go",
+            False,
+        )
         return
     with open(path, encoding="utf-8", errors="replace") as file:
         lines = [line.strip() for line in file]

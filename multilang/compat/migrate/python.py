@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _DIVISION = re.compile(rb"^from\s+__future__\s+import\s+(\([^)]*|[^\n(]*)\bdivision\b", re.MULTILINE)
 _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple"}
 _WITHOUT_PYTHON_3 = {
-    "nose": "nose, which does not run on Python 3.10 and later",
-    "pyleus": "Pyleus, whose programs don't run here as they are",
-    "streamparse.base": "streamparse.base, which is gone since streamparse 3",
-    "streamparse.ipc": "streamparse.ipc, which is gone since streamparse 3",
+    "nose": "it imports nose, which does not run on Python 3.10 and later",
+    "pyleus": "it imports Pyleus, whose programs don't run here as they are",
+    "streamparse.base": "it imports streamparse.base, which is gone since streamparse 3",
+    "streamparse.ipc": "it imports streamparse.ipc, which is gone since streamparse 3",
 }
 _INSTEAD = {
     "nose": "write assert, which pytest explains, or move the tests to a file of their own",
@@ -53,12 +53,13 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
         yield Finding(path, error.lineno or 0, what, fix)
         return
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "mend it")
+        yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "look at it by hand")
         return
     bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _imported(tree)
     bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     alone = finds_neighbours(path)
+    own = _own_names(tree)
     yield from gone_names(path, tree, bound)
     if _divided_as_python_2(f"{path}.bak"):
         yield from divisions(path, tree)
@@ -67,17 +68,18 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
             yield from _in_import(path, root, node, alone)
         elif isinstance(node, ast.Attribute) and _dotted(node) in _OLD_TWEEPY:
             fix = "write tweepy<4 among the requirements, or a subclass of tweepy.StreamingClient"
-            yield Finding(path, node.lineno, "tweepy.StreamListener, which is gone since tweepy 4", fix, False)
+            yield Finding(path, node.lineno, "it uses tweepy.StreamListener, which is gone since tweepy 4", fix, False)
         elif isinstance(node, ast.Attribute) and _dotted(node) == "sys.setdefaultencoding":
             what = "Python 3 has no sys.setdefaultencoding, and its default is UTF-8"
             yield Finding(path, node.lineno, what, "leave it out; --fix does")
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OWN_PATH.fullmatch(node.value):
-            what = f"the absolute path {node.value!r}, which other machines may not have"
+            what = f"it names the absolute path {node.value!r}, which other machines may not have"
             yield Finding(
                 path, node.lineno, what, "name a file beside the components, in src/, or take it from the conf", False
             )
         elif isinstance(node, ast.ClassDef):
-            yield from _in_class(path, node)
+            if not any(_dotted(base).partition(".")[0] in own for base in node.bases):
+                yield from _in_class(path, node)
         elif isinstance(node, ast.Call):
             yield from _in_call(path, node)
 
@@ -113,6 +115,17 @@ def _imported(tree: ast.AST) -> set[str]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
+    }
+
+
+def _own_names(tree: ast.AST) -> set[str]:
+    """Return the names that a file imports from this library itself: what is said about the layer does not hold there."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and not node.level
+        for alias in node.names
+        if f"{node.module}.".startswith("multilang.") and not f"{node.module}.".startswith("multilang.compat.")
     }
 
 
@@ -189,7 +202,7 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
             path,
             node.lineno,
             what,
-            'write outputs = ["FIELD", ...] in the class, or in its spec of the topology',
+            'write outputs = ["FIELD", ...] in the class',
             False,
         )
 
@@ -198,15 +211,27 @@ def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
     called = _dotted(node.func)
     if called in ("JavaBolt.spec", "JavaSpout.spec"):
         if any(each.arg == "serialized_java" for each in node.keywords):
-            what = "a serialized Java object, which can't be checked or packed here"
+            what = "it declares a serialized Java object, which can't be checked or packed here"
             yield Finding(path, node.lineno, what, "name its class with full_class_name and args_list")
         else:
-            what = "a component in Java, which only Storm's workers run"
-            fix = "submit it with --add-jar or --artifacts for its class; run it elsewhere with --stand-in for it"
+            what = "it declares a component in Java, which only Storm's workers run"
+            fix = (
+                "give submit --add-jar or --artifacts with its class, and run --stand-in with a component in its place"
+            )
             yield Finding(path, node.lineno, what, fix, False)
     elif called.endswith((".setJavaSpout", ".setJavaBolt")):
-        what = "a component in Java, which only Storm's workers run"
-        yield Finding(path, node.lineno, what, "write it in Python, or submit the topology with streamparse")
+        what = "it declares a component in Java, which only Storm's workers run"
+        yield Finding(
+            path,
+            node.lineno,
+            what,
+            "write it in Python, or declare the topology with JavaBolt or JavaSpout of multilang",
+        )
     elif called in ("Grouping.custom_object", "Grouping.custom_serialized"):
-        what = "a grouping in Java, which only Storm's workers have"
-        yield Finding(path, node.lineno, what, "write a CustomGrouping in Python, or a direct stream")
+        what = "it names a grouping in Java, which only Storm's workers have"
+        yield Finding(
+            path,
+            node.lineno,
+            what,
+            "write a CustomGrouping in Python, or choose the task in the source, with a direct stream",
+        )

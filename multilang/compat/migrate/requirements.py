@@ -41,15 +41,15 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
         try:
             lines = requirements_in(path, root)
         except (OSError, ValueError) as error:
-            found.append(Finding(path, 0, f"it can't be read: {error}", "mend it"))
+            found.append(Finding(path, 0, f"it can't be read: {error}", "mend the file"))
             continue
         for each in lines:
             if each.is_source:
-                what = f"{each.text} names sources, of which there is no wheel"
-                fix = "name a version that has a wheel, or give --build to package, for what needs no compiler"
+                what = f"{each.text} names sources instead of a wheel, which a jar can't hold"
+                fix = "name a version that has a wheel, or, if it needs no compiler, give --build to multilang package"
                 found.append(Finding(path, each.line, what, fix))
             elif each.is_place:
-                what = f"{each.text} names no package of an index, and pip is not asked about it, since it might run it"
+                what = f"{each.text} names a file, a folder or an address, about which pip is not asked, since it might run code of it"
                 found.append(Finding(path, each.line, what, "look at it by hand", False))
             else:
                 asked.setdefault((each.text, each.options), each)
@@ -59,9 +59,9 @@ def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
             open_ += 1
             last = requirement, reason
             continue
-        fix = "name another version or package, or give --build to package, for what needs no compiler"
+        fix = "name another version or package, or, if it needs no compiler, give --build to multilang package"
         found.append(Finding(requirement.path, requirement.line, reason, fix))
     if open_:
-        what = f"whether {open_} of {len(asked)} packages have wheels is not known: {last[1]}"
-        found.append(Finding(last[0].path, 0, what, "try again, or let multilang package say it", False))
+        what = f"whether {open_} of {len(asked)} packages have wheels is not known, because {last[1]}"
+        found.append(Finding(last[0].path, 0, what, "try again, or see what multilang package says", False))
     return sorted(set(found), key=lambda each: (each.path, each.line, each.what))

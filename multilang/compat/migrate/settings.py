@@ -5,21 +5,13 @@ from __future__ import annotations
 import json
 
 from multilang.compat.migrate.finding import Finding
+from multilang.compat.project import NEEDLESS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _MAX_CONFIG_BYTES = 256 << 10  # of a config.json, each entry of which is looked for in the text
-_SSH = (
-    "use_ssh_for_nimbus",
-    "ssh_password",
-    "ssh_port",
-    "virtualenv_root",
-    "virtualenv_path",
-    "use_virtualenv",
-    "virtualenv_flags",
-)
 
 
 def in_config(path: str) -> Iterator[Finding]:
@@ -31,24 +23,30 @@ def in_config(path: str) -> Iterator[Finding]:
             raise ValueError(f"it has more than {_MAX_CONFIG_BYTES:,} characters")
         config = json.loads(text)
     except (OSError, ValueError, RecursionError) as error:
-        yield Finding(path, 0, f"it can't be read as JSON: {error}", "mend it")
+        yield Finding(path, 0, f"it can't be read as JSON: {error}", "mend its JSON")
         return
     environments = config.get("envs") if isinstance(config, dict) else None
     for name, entries in environments.items() if isinstance(environments, dict) else ():
+        here = text.find(json.dumps(name, ensure_ascii=False), text.find('"envs"'))
         if not isinstance(entries, dict):
-            yield Finding(path, _line_of(text, f'"{name}"'), f"the environment {name!r} is no object", "mend it")
+            what = f"the environment {name!r} is not a JSON object"
+            yield Finding(path, _line_of(text, here), what, "write its settings in braces")
             continue
         serializer = entries.get("serializer") or config.get("serializer") or "json"
         if serializer != "json":
-            what = f"the serializer {serializer!r} of the environment {name!r}"
-            yield Finding(path, _line_of(text, '"serializer"'), what, 'write "serializer": "json"')
-        for key in _SSH:
-            if entries.get(key):
+            what = (
+                f"the environment {name!r} has the serializer {serializer!r}, which needs a Java class on the workers"
+            )
+            at = text.find('"serializer"', here if entries.get("serializer") else 0)
+            yield Finding(path, _line_of(text, at), what, 'write "serializer": "json"')
+        options = entries.get("options")
+        for key in NEEDLESS:
+            if entries.get(key) or (isinstance(options, dict) and options.get(key)):
                 what = f"{key} of the environment {name!r} means nothing here"
-                yield Finding(
-                    path, _line_of(text, f'"{key}"'), what, "nothing: jars need neither SSH nor virtualenvs", False
-                )
+                fix = "jars need neither SSH nor virtualenvs, so it may stay or go"
+                yield Finding(path, _line_of(text, text.find(f'"{key}"', here)), what, fix, False)
 
 
-def _line_of(text: str, part: str) -> int:
-    return text[: text.find(part)].count("\n") + 1 if part in text else 0
+def _line_of(text: str, place: int) -> int:
+    """Return the line of a place in a text; 0 if the place was not found."""
+    return text[:place].count("\n") + 1 if place >= 0 else 0

@@ -45,7 +45,7 @@ class Emits(Work):
         if name == "emit_many":
             names: tuple[str, ...] = ("tuples", "stream", "anchors")
             if is_spout or self.declared.adds_anchors or self._is_strange(call, names):
-                self.found.keep(call, "emit_many has arguments that multilang's does not take")
+                self.found.keep(call, "it calls emit_many with arguments that multilang's emit_many does not take")
                 return
             for keyword in call.keywords:
                 if keyword.arg == "tuples":
@@ -70,7 +70,7 @@ class Emits(Work):
         if function not in ("emit", "emitDirect", "emitBolt", "emitSpout") or (
             function in ("emitBolt", "emitSpout") and is_spout is not (function == "emitSpout")
         ):
-            found.keep(call, f"storm.{function} is not in multilang, or not in a component of this sort")
+            found.keep(call, f"multilang has nothing like storm.{function} in a {'spout' if is_spout else 'bolt'}")
             return
         names: tuple[str, ...] = _STORMS_SPOUT if is_spout else _STORMS_BOLT
         if found.kind.library == "storm":
@@ -105,11 +105,11 @@ class Emits(Work):
     ) -> str:
         """Return why a call of storm.py's can't be written over; empty if it can."""
         if function == "emitDirect" and (not isinstance(direct, ast.Name | ast.Constant | ast.Attribute) or is_used):
-            return "the task of storm.emitDirect is not a name or a number"
+            return "it computes the task of storm.emitDirect in the call, or uses what the call returns"
         if is_used and (function != "emit" or "directTask" in given):
-            return f"what storm.{function} returns is used"
+            return f"it uses what storm.{function} returns, and the method of multilang returns nothing"
         if self.found.kind.name == "BasicBolt" and "anchors" in given and not self._is_current(call, given["anchors"]):
-            return "a basic bolt's anchors, which mean nothing there, would mean something to multilang's"
+            return "it emits with anchors, which storm.py's BasicBolt ignores and multilang's BasicBolt would use"
         return ""
 
     def _given(self, call: ast.Call, names: tuple[str, ...]) -> dict[str, ast.expr]:
@@ -120,7 +120,10 @@ class Emits(Work):
         known = {each.arg for each in call.keywords} <= set(names) and len(args) <= len(names)
         if known and args + call.keywords and not any(isinstance(each, ast.Starred) for each in args):
             return False
-        self.found.keep(call, "an emit has arguments that are not seen here, or that multilang's does not take")
+        self.found.keep(
+            call,
+            "it emits with arguments that the text does not show (* or **), or that multilang's emit does not take",
+        )
         return True
 
     def _rename(self, keyword: ast.keyword, name: str) -> None:
@@ -133,7 +136,7 @@ class Emits(Work):
         last = max(source.end(each) for each in [*call.args, *(keyword.value for keyword in call.keywords)])
         between = source.text[last:end]
         if between.strip() not in ("", ","):
-            self.found.keep(call, "an emit has something behind its last argument; write it on one line")
+            self.found.keep(call, "an emit has a comment behind its last argument; write the call on one line")
         elif between.strip() == ",":
             self.found.edits.insert(last + between.index(",") + 1, f" {text.removeprefix(', ')}")
         else:
@@ -150,7 +153,8 @@ class Emits(Work):
                 break
         if method is None or method.name not in ("process", "process_tick"):
             self.found.keep(
-                call, "auto_anchor without auto_ack: an emit outside of process, whose anchor is not seen here"
+                call,
+                "it emits outside of process and acks by itself, so that the text does not show which tuple auto_anchor adds",
             )
             return
         name = method.args.args[1].arg
@@ -189,11 +193,12 @@ class Emits(Work):
                 if _is_odd(each):
                     found.keep(
                         each,
-                        "a value that JSON lacks, which the layer converts as simplejson does, and multilang refuses",
+                        "it emits a value that JSON does not have: the layer converts it, as simplejson does, and multilang refuses it",
                     )
         if self._may_be_lost(call) and not _is_safe(values):
             found.keep(
-                call, "an exception of an emit is caught here, and multilang's raises one for a value that JSON lacks"
+                call,
+                "it catches every exception of an emit, and would hide multilang's error for a value that JSON does not have",
             )
         widths = self.declared.streams
         if not found.kind.is_pystorms or widths is None:
@@ -202,7 +207,7 @@ class Emits(Work):
             return
         name = "default" if stream is None or stream.value is None else stream.value
         if name not in widths:
-            found.keep(call, f"an emit to the stream {name!r}, which outputs does not declare")
+            found.keep(call, f"it emits to the stream {name!r}, which outputs does not declare")
         elif (
             isinstance(values, ast.List | ast.Tuple)
             and not any(isinstance(each, ast.Starred) for each in values.elts)
@@ -210,7 +215,7 @@ class Emits(Work):
         ):
             found.keep(
                 call,
-                f"an emit of {len(values.elts)} values to the stream {name!r}, which has {widths[name]} fields in outputs",
+                f"it emits {len(values.elts)} values to the stream {name!r}, whose number of fields in outputs is {widths[name]}",
             )
 
 

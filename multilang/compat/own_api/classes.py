@@ -161,13 +161,11 @@ class Project:
             return found
         return None
 
-    def _base(self, expression: ast.expr, source: Source, seen: set[ast.ClassDef]) -> Found | None:
+    def definition(self, expression: ast.expr, source: Source) -> tuple[Source, ast.ClassDef] | None:
+        """Return the project's class that an expression names, with its file; None if it names none."""
         dotted = source.dotted(expression)
         if isinstance(expression, ast.Name) and dotted is None:
-            for node in source.tree.body:
-                if isinstance(node, ast.ClassDef) and node.name == expression.id:
-                    return self._find(source, node, seen)
-            return None
+            return _class_in(source, expression.id)
         for _ in range(8):
             if dotted is None:
                 return None
@@ -175,8 +173,19 @@ class Project:
             other = self.module(module, source) if module else None
             if other is None:
                 return None
-            for node in other.tree.body:
-                if isinstance(node, ast.ClassDef) and node.name == name:
-                    return self._find(other, node, seen)
+            found = _class_in(other, name)
+            if found is not None:
+                return found
             source, dotted = other, other.names.get(name)
         return None
+
+    def _base(self, expression: ast.expr, source: Source, seen: set[ast.ClassDef]) -> Found | None:
+        at = self.definition(expression, source)
+        return None if at is None else self._find(*at, seen)
+
+
+def _class_in(source: Source, name: str) -> tuple[Source, ast.ClassDef] | None:
+    for node in source.tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return source, node
+    return None

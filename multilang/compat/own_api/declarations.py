@@ -55,7 +55,7 @@ class Declarations:
         if found.node.decorator_list:
             found.keep(found.node.decorator_list[0], f"{found.name} has a decorator")
         if found.node.keywords:
-            found.keep(found.node, f"{found.name} has a metaclass, or another keyword")
+            found.keep(found.node, f"{found.name} has a metaclass, or another keyword behind its bases")
         if found.node.body[0].lineno == found.node.lineno:
             found.keep(found.node, f"{found.name} is written on one line")
             return
@@ -63,9 +63,9 @@ class Declarations:
             if isinstance(each, ast.Assign | ast.AnnAssign):
                 self._statement(each)
             elif not isinstance(each, ast.FunctionDef | ast.Expr | ast.Pass):
-                found.keep(each, f"{found.name} has a {type(each).__name__} in its body")
+                found.keep(each, f"{found.name} has something else in its body than methods and assignments")
             elif isinstance(each, ast.Expr) and not isinstance(each.value, ast.Constant):
-                found.keep(each, f"{found.name} has a call in its body")
+                found.keep(each, f"{found.name} calls something in its body, outside of any method")
         if found.kind.is_pystorms:
             self._flags()
         elif found.base is None and found.kind.library == "petrel" and self.base == "BasicBolt":
@@ -84,18 +84,18 @@ class Declarations:
                 elif each.id == "config" and kind.library == "streamparse" and simple:
                     found.edits.replace(each, "component_conf")
                     if isinstance(node.value, ast.Constant):
-                        found.keep(node, "config is no dict")
+                        found.keep(node, "its config is not a dict")
                 elif each.id in FLAGS and kind.is_pystorms and simple:
                     self._flag(each.id, node)  # type: ignore[arg-type]
                 elif each.id in kind.ours | kind.theirs and each.id not in _HARMLESS:
-                    found.keep(node, f"{each.id} is a name of the library's own, given another value here")
+                    found.keep(node, f"it gives another meaning to {each.id}, a name of the library or of multilang")
 
     def _flag(self, name: str, node: ast.Assign) -> None:
         found = self.found
         if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, bool)):
             found.keep(node, f"{name} is not written as True or False")
         elif found.base is not None:
-            found.keep(node, f"{found.name} changes {name} of {found.base.name}")
+            found.keep(node, f"{found.name} changes {name}, which its base {found.base.name} has already")
         else:
             _remove(found, node)
 
@@ -105,18 +105,21 @@ class Declarations:
             return
         if found.kind.is_spout:
             if not flags["exit_on_exception"]:
-                found.keep(found.node, "an exception doesn't end its process, and that of a Spout of multilang does")
+                found.keep(found.node, "it goes on after an exception, and a Spout of multilang ends its process")
             return
         if flags["auto_ack"] and not flags["auto_anchor"]:
             found.keep(
                 found.node,
-                "it acks automatically and anchors nothing (auto_anchor = False), for which multilang has no class",
+                "it acks automatically but does not anchor (auto_anchor = False), and no class of multilang does that",
             )
         how = {(True, True): "fail and end", (True, False): "fail", (False, True): "end"}.get(
             (flags["auto_fail"], flags["exit_on_exception"])
         )
         if how is None:
-            found.keep(found.node, "an exception neither fails the tuple nor ends the process, which multilang has not")
+            found.keep(
+                found.node,
+                "its exceptions neither fail the tuple nor end the process, and multilang has no such setting",
+            )
         elif how != {"BasicBolt": "fail", "Bolt": "end"}[self.base]:
             self._on_exception(how)
 
@@ -147,7 +150,7 @@ class Declarations:
             _widths(each, each.assigned()["outputs"].value) for each in found.line[1:] if "outputs" in each.assigned()
         ]
         if any(set(each or {}) - {"default"} for each in inherited):
-            found.keep(node, "outputs replaces those of its base, which has further streams")
+            found.keep(node, "its outputs replace those of its base, which declares further streams")
             return
         if not widths:
             found.edits.replace(value, "None")
@@ -167,7 +170,7 @@ class Declarations:
             if not isinstance(each, ast.Call):
                 continue
             found.used.update(ast.walk(each.func))
-            given = _stream_arguments(each)
+            given = stream_arguments(each)
             name = given["name"].value if "name" in given else "default"  # type: ignore[attr-defined]
             is_direct = "direct" in given and given["direct"].value  # type: ignore[attr-defined]
             text = source.segment(given["fields"]) if "fields" in given else "[]"
@@ -190,7 +193,7 @@ def write_petrels(found: Found) -> None:
     for each in found.source.tree.body:
         own = f"{found.name}().run()"
         if isinstance(each, ast.FunctionDef) and each.name == "run" and own not in found.source.segment(each):
-            found.keep(each, "a task runs what the file's run() runs, which is another component")
+            found.keep(each, "the file's function run() starts another component, and that is what a task runs")
     for name, function in found.functions().items():
         if name == "__init__":
             _petrels_start(found, function)
@@ -204,7 +207,7 @@ def write_petrels(found: Found) -> None:
                 else isinstance(value, ast.Dict)
             )
             if not known or value is None or found.source.has_comment(function):
-                found.keep(function, f"{name} is more than the return of a list or a dict that is written there")
+                found.keep(function, f"{name} does more than return {'a list of names' if is_fields else 'a dict'}")
                 continue
             is_empty = is_fields and not value.elts  # type: ignore[attr-defined]
             text = "None" if is_empty else found.source.segment(value)
@@ -218,7 +221,7 @@ def write_petrels(found: Found) -> None:
 def _petrels_start(found: Found, function: ast.FunctionDef) -> None:
     calls = [each for each in function.body if _is_super_call(each)]
     if len(function.args.args) != 1 or function.args.vararg or function.args.kwarg or len(calls) != 1:
-        found.keep(function, "__init__ takes arguments, or does not call that of its base once")
+        found.keep(function, "its __init__ takes arguments, or does not call the base's __init__ exactly once")
         return
     call = calls[0].value  # type: ignore[attr-defined]
     script = next((each for each in [*call.args, *(keyword.value for keyword in call.keywords)]), None)
@@ -236,7 +239,7 @@ def _petrels_start(found: Found, function: ast.FunctionDef) -> None:
     while source.text[end : end + 1] in ("\n", "\r"):
         end += 1
     if found.node.body == [function]:
-        found.keep(function, "__init__ is all that it has")
+        found.keep(function, "it has no other method than __init__")
         return
     found.edits.cut(start, end)
 
@@ -257,7 +260,7 @@ def _remove(found: Found, node: ast.stmt) -> None:
     line = source.line_start(node.lineno)
     line_end = source.line_end(node.end_lineno)  # type: ignore[arg-type]
     if source.text[end:line_end].strip().startswith(";") or source.text[line:start].strip():
-        found.keep(node, "it shares its line with another statement")
+        found.keep(node, "one of its settings shares a line with another statement")
     elif source.text[end:line_end].strip():
         found.edits.cut(start, end + len(source.text[end:line_end]) - len(source.text[end:line_end].lstrip()))
     else:
@@ -280,9 +283,9 @@ def _widths(found: Found, value: ast.expr) -> dict[str, int] | None:
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
             widths["default"] = widths.get("default", 0) + 1
             continue
-        if not isinstance(each, ast.Call) or found.source.dotted(each.func) not in _STREAMS:
+        if not isinstance(each, ast.Call) or found.source.dotted(each.func) not in STREAMS:
             return None
-        given = _stream_arguments(each)
+        given = stream_arguments(each)
         fields, name = given.get("fields"), given.get("name", ast.Constant("default"))
         if not isinstance(fields, ast.List | ast.Tuple) or not isinstance(name, ast.Constant):
             return None
@@ -293,9 +296,11 @@ def _widths(found: Found, value: ast.expr) -> dict[str, int] | None:
     return widths
 
 
-def _stream_arguments(call: ast.Call) -> dict[str, ast.expr]:
+def stream_arguments(call: ast.Call) -> dict[str, ast.expr]:
+    """Return the arguments of a ``Stream`` of streamparse's by name."""
     given: dict[str, ast.expr] = dict(zip(("fields", "name", "direct"), call.args, strict=False))
     return given | {keyword.arg or "": keyword.value for keyword in call.keywords}
 
 
-_STREAMS = ("streamparse.Stream", "streamparse.dsl.Stream", "streamparse.dsl.stream.Stream")
+STREAMS = ("streamparse.Stream", "streamparse.dsl.Stream", "streamparse.dsl.stream.Stream")
+"""The names of streamparse's class of streams."""

@@ -10,8 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.compat.own_api.source import Edits, Source
 
-_SPEC = "spec"
-_HOMES = {_SPEC: "multilang.compat.streamparse.dsl.spec"}
+_HOMES = {
+    "JavaBolt": "multilang.topology",
+    "JavaLong": "multilang.topology",
+    "JavaSpout": "multilang.topology",
+    "TopologyBuilder": "multilang.topology",
+    "adapted": "multilang.compat.streamparse.running",
+    "spec": "multilang.compat.streamparse.dsl.spec",
+}
+_OTHERWISE = {"adapted": "adapted_part", "spec": "spec_of"}  # if the file has the name already
 
 
 def write_imports(source: Source, edits: Edits, needs: set[str], used: set[ast.AST], others: set[str]) -> None:
@@ -30,7 +37,7 @@ def write_imports(source: Source, edits: Edits, needs: set[str], used: set[ast.A
     if "__all__" in left or "__all__" in {node.id for node in ast.walk(source.tree) if isinstance(node, ast.Name)}:
         gone = set()
     bound = _bound(source.tree) - gone
-    local = {name: name if name not in bound else f"Own{name}" if name != _SPEC else "spec_of" for name in needs}
+    local = {name: name if name not in bound else _OTHERWISE.get(name, f"Own{name}") for name in needs}
     for place, text in edits.made.items():
         for name in sorted(needs, key=len, reverse=True):
             text = text.replace(f"\0{name}", local[name])

@@ -73,12 +73,12 @@ class Kind:
 
 
 _KEPT = {
-    "BatchingBolt": "hands its groups over at the tick after ticks_between_batches ticks, without a bound, and an exception fails all of "
-    "them; write BatchingBolt of multilang by hand if batch_size and its own rule suit you",
-    "TicklessBatchingBolt": "hands all groups over every secs_between_batches seconds; write LingeringBolt of multilang by hand if its rule "
-    "suits you",
-    "ReliableSpout": "emits a failed tuple again at once, max_fails times, and then counts it as acked; write ReliableSpout of multilang "
-    "by hand if max_replays and gave_up suit you",
+    "BatchingBolt": "processes a group at the tick after ticks_between_batches ticks, however large it is, and an exception fails all "
+    "groups; multilang's BatchingBolt has batch_size, and fails only the group: write it over by hand if that suits you",
+    "TicklessBatchingBolt": "processes all groups every secs_between_batches seconds; multilang's LingeringBolt counts linger_secs from the first "
+    "tuple of a group: write it over by hand if that suits you",
+    "ReliableSpout": "emits a failed tuple again at once, max_fails times, and then counts it as acked; multilang's ReliableSpout has "
+    "max_replays and tells gave_up: write it over by hand if that suits you",
 }
 
 

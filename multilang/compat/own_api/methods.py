@@ -105,10 +105,10 @@ class Methods(Work):
                 found.keep(function, "it has an __init__; move what it does to initialize")
         elif name in kind.theirs | kind.ours:
             found.keep(
-                function, f"{name} replaces a method of the library's own, or has the name of one of multilang's"
+                function, f"its method {name} has the name of a method of the library, or of multilang's components"
             )
         elif name.startswith("__"):
-            found.keep(function, f"{name} may be called in ways that are not seen here")
+            found.keep(function, f"Python may call its method {name} at places that the text does not show")
 
     def _node(self, node: ast.AST, own_name: str | None, method: str) -> None:
         found = self.found
@@ -116,9 +116,9 @@ class Methods(Work):
             if node.id == own_name:
                 self._own(node, method)
             elif node.id in _THREADS:
-                found.keep(node, f"{node.id}: emits and acks from elsewhere than its own thread are not seen here")
+                found.keep(node, f"it uses {node.id}, so that it may emit or ack in another thread or process")
             elif node.id in _UNSEEN or (node.id in ("getattr", "hasattr") and self._is_about_self(node, own_name)):
-                found.keep(node, f"{node.id} may use names that are not seen here")
+                found.keep(node, f"it uses {node.id}, by which it may use names that the text does not show")
         if isinstance(node, ast.Name | ast.Attribute) and node not in found.used:
             self._library(node, own_name)
         if isinstance(node, ast.JoinedStr):
@@ -133,7 +133,9 @@ class Methods(Work):
                 node.attr == "values" or node.attr in _READ or node.attr == "is_tick"
             )
             if changes or (isinstance(node, ast.Name) and is_library(self.found.source.dotted(node))):
-                self.found.keep(text, "it would change inside of an f-string; give the value a name before")
+                self.found.keep(
+                    text, "a value that must be rewritten is in an f-string; give the value a name in the line before"
+                )
 
     def _is_about_self(self, node: ast.Name, own_name: str | None) -> bool:
         call = self.parents.get(node)
@@ -143,7 +145,7 @@ class Methods(Work):
     def _super(self, call: ast.Call) -> None:
         parent = self.parents[call]
         if not isinstance(parent, ast.Attribute) or parent.attr not in (*_INHERITED, "__init__"):
-            self.found.keep(call, "it calls a method of the library's own by super()")
+            self.found.keep(call, "it calls a method of the library by super()")
 
     def _own(self, node: ast.Name, method: str) -> None:
         """Judge one use of self."""
@@ -152,12 +154,12 @@ class Methods(Work):
             return
         if not isinstance(parent, ast.Attribute):
             if not isinstance(parent, ast.arguments | ast.arg):
-                found.keep(node, f"{found.name} hands itself to something else, which may use the library's own names")
+                found.keep(node, f"{found.name} hands self to something else, which may use the library's names")
             return
         name = parent.attr
         if name.startswith("__"):
             if name not in ("__class__", "__doc__"):
-                found.keep(node, f"self.{name} is not known here")
+                found.keep(node, f"it uses self.{name}, which may mean something else in multilang")
         elif isinstance(parent.ctx, ast.Store | ast.Del):
             self._store(parent, name, method)
         else:
@@ -172,9 +174,9 @@ class Methods(Work):
         if name == "logger" and kind.is_pystorms:
             return
         if name in kind.ours:
-            found.keep(node, f"self.{name} is a name that multilang's components have themselves")
+            found.keep(node, f"it sets self.{name}, a name that multilang's components use themselves")
         elif name in kind.theirs and name not in (*_READ, "pid"):
-            found.keep(node, f"it gives self.{name} of the library's own another value")
+            found.keep(node, f"it sets self.{name}, a name of the library")
 
     def _load(self, node: ast.Attribute, name: str) -> None:
         found, kind, parent = self.found, self.kind, self.parents[node]
@@ -186,7 +188,7 @@ class Methods(Work):
             return
         if not kind.is_pystorms:
             if name in kind.theirs - {"initialize", "process", "ack", "fail", "activate", "deactivate"}:
-                found.keep(node, f"self.{name} is not in multilang's components")
+                found.keep(node, f"it uses self.{name}, which multilang's components don't have")
             return
         if name in _READ:
             self._rename(node, _READ[name])
@@ -194,24 +196,26 @@ class Methods(Work):
             if isinstance(parent, ast.Call) and parent.func is node:
                 self._calls[name](parent)
             else:
-                found.keep(node, f"self.{name} is handed on, and called in a way that is not seen here")
+                found.keep(node, f"it hands self.{name} on, and the text does not show how it is called")
         elif name not in ("logger", "context") and name in kind.theirs:
-            found.keep(node, f"self.{name} is not in multilang's components, or means something else there")
+            found.keep(
+                node, f"it uses self.{name}, which multilang's components don't have, or have with another meaning"
+            )
 
     def _settle(self, call: ast.Call) -> None:
         if self.kind.is_spout or len(call.args) != 1 or call.keywords:
-            self.found.keep(call, "a tuple is acked or failed with other arguments than the tuple")
+            self.found.keep(call, "it acks or fails with other arguments than the tuple")
 
     def _report_metric(self, call: ast.Call) -> None:
         if len(call.args) != 2 or call.keywords:
-            self.found.keep(call, "self.report_metric is called with names of arguments; write them by position")
+            self.found.keep(call, "it calls self.report_metric with named arguments; write them by position")
 
     def _is_tick(self, call: ast.Call) -> None:
         if len(call.args) == 1 and isinstance(call.args[0], ast.Name):
             self.found.edits.replace(call, f"{call.args[0].id}.is_tick")
             self.tuples.fine.add(call.args[0])
         else:
-            self.found.keep(call, "self.is_tick is asked of something else than a name")
+            self.found.keep(call, "the argument of self.is_tick is not a simple name")
 
     def _rename(self, node: ast.Attribute, name: str) -> None:
         source = self.found.source
@@ -223,7 +227,7 @@ class Methods(Work):
         level = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "level"), None)
         known = level is None or (isinstance(level, ast.Constant) and level.value in (*_KNOWN_LEVELS, None))
         if not known or any(each.arg not in ("message", "level") for each in call.keywords) or len(call.args) > 2:
-            found.keep(call, "the level of self.log is none of those that multilang knows")
+            found.keep(call, "it calls self.log with a level that multilang does not have")
         elif isinstance(level, ast.Constant) and level.value is None:
             found.edits.replace(level, '"info"')
 
@@ -246,7 +250,7 @@ class Methods(Work):
         function = function_of(dotted)
         is_call = isinstance(parent, ast.Call) and parent.func is node
         if function is None or not is_call or own_name is None:
-            found.keep(node, f"{dotted} is used, which multilang has not")
+            found.keep(node, f"it uses {dotted}, which multilang does not have")
             return
         call: ast.Call = parent  # type: ignore[assignment]
         if function.startswith("emit"):
@@ -255,9 +259,9 @@ class Methods(Work):
             number = 2 if function == "rpcMetrics" else 1
             new = {"reportError": "report_error", "rpcMetrics": "report_metric"}.get(function, function)
             if self.kind.is_spout and function in ("ack", "fail"):
-                found.keep(call, f"a spout calls storm.{function}")
+                found.keep(call, f"it calls storm.{function}, which only bolts of multilang have")
             elif len(call.args) != number or call.keywords:
-                found.keep(call, f"storm.{function} is called with other arguments")
+                found.keep(call, f"it calls storm.{function} with other arguments than multilang's method takes")
             else:
                 found.edits.replace(call.func, f"{own_name}.{new}")
         elif function == "log":
@@ -266,7 +270,7 @@ class Methods(Work):
             found.edits.replace(call.func, f"{own_name}.log")
             found.edits.insert(found.source.end(call.args[0]), f', "{_LEVELS[function]}"')
         else:
-            found.keep(call, f"storm.{function} is not in multilang")
+            found.keep(call, f"it calls storm.{function}, which multilang does not have")
             return
         found.used.update(ast.walk(call.func))
 
@@ -275,7 +279,7 @@ class Methods(Work):
         level = call.args[1] if len(call.args) > 1 else next((k.value for k in call.keywords if k.arg == "level"), None)
         known = level is None or (isinstance(level, ast.Constant) and level.value in _NUMBERS)
         if not known or not call.args or any(each.arg != "level" for each in call.keywords):
-            found.keep(call, "the level of storm.log is not written as a number from 0 to 4")
+            found.keep(call, "the level in its call of storm.log is not written as a number from 0 to 4")
         else:
             found.edits.replace(call.func, f"{own_name}.log")
 
@@ -315,7 +319,8 @@ class Methods(Work):
             for node in ast.walk(functions[name]):
                 if node in self.emits.calls:
                     self.found.keep(
-                        node, "it emits in initialize, when Storm does not listen yet; the layer keeps such tuples"
+                        node,
+                        "it emits in initialize, before Storm listens; the layer sends such tuples later, and multilang refuses them",
                     )
 
 

@@ -14,21 +14,21 @@ from multilang.compat.own_api.imports import write_imports
 from multilang.compat.own_api.libraries import function_of, is_library, kind_of
 from multilang.compat.own_api.methods import Methods
 from multilang.compat.own_api.source import Edits, Source
+from multilang.compat.own_api.topologies import judged
 from multilang.private import replace_file, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from multilang.compat.own_api.classes import Found
+    from multilang.compat.own_api.topologies import Declared
 
 _MILD = "multilang.compat.mild"
 _LOG = "pystorm.log."
-_TOPOLOGIES = {"streamparse.Topology", "streamparse.dsl.Topology", "streamparse.dsl.topology.Topology"}
-_OF_DSL = (
-    "streamparse's DSL takes components of either library, and knows the environments of config.json by which par and options may "
-    "differ; a TopologyBuilder has none, so that by hand those go to multilang.toml (multilang new NAME --from streamparse)"
-)
+BUILDER = "TopologyBuilder"
+"""The class that a topology becomes a program of."""
+
 _SETTERS = {"adapted", "set_bolt", "set_spout", "setBolt", "setSpout", "spec"}
 
 
@@ -54,15 +54,18 @@ class Plan:
     """The changes by which a project is written over.
 
     Attributes:
-        written: The classes that are written over, each with its file, its line and the class that it becomes a subclass of.
+        written: The classes that are written over, each with its file, its line and the class that it becomes a subclass of;
+            topologies with BUILDER.
         kept: Those that stay, with all reasons.
-        texts: The new text of each file that changes, with its encoding, in the order in which they are written: a run that is
-            interrupted between two files leaves a project that runs.
+        texts: The new text of each file that changes, with its encoding.
+        steps: The texts in the order in which they are written, each with its file: a run that is interrupted between two of
+            them leaves a project that runs. A file may come twice.
     """
 
     written: list[tuple[str, int, str, str]]
     kept: list[Kept]
     texts: dict[str, tuple[str, str]]
+    steps: list[tuple[str, str]]
 
     def write(self) -> list[str]:
         """Write the files, each at once, with the old ones beside them as ``*.bak``, and return them.
@@ -70,7 +73,8 @@ class Plan:
         Raises:
             OSError: One can't be written.
         """
-        for path, (text, encoding) in self.texts.items():
+        for path, text in self.steps:
+            _, encoding = self.texts[path]
             backup = f"{path}.bak"
             if not os.path.lexists(backup):
                 with open(path, "rb") as file:
@@ -102,24 +106,27 @@ def plan(paths: Iterable[str], others: Iterable[str] = ()) -> Plan:
     _judge_uses(project)
     _keep_together(project)
     accepted = [found for found in project.classes.values() if not found.reasons]
-    texts = _texts_of(project, accepted)
+    topologies = judged(project, accepted)
+    built = [each for each in topologies if not each.reasons]
+    texts = _texts_of(project, accepted, built)
     written = [(each.source.path, each.node.lineno, each.name, _base(each, declared)) for each in accepted]
+    written += [(each.source.path, each.node.lineno, each.node.name, BUILDER) for each in built]
     kept = [
         Kept(each.source.path, line, each.name, reason)
         for each in project.classes.values()
         for line, reason in sorted(each.reasons)
     ]
     kept += [
-        Kept(source.path, node.lineno, node.name, _OF_DSL) for source in sources for node in _dsl_topologies(source)
+        Kept(each.source.path, line, each.node.name, reason)
+        for each in topologies
+        for line, reason in sorted(each.reasons)
     ]
-    return Plan(sorted(written), sorted(kept, key=lambda each: (each.path, each.line)), texts)
-
-
-def _dsl_topologies(source: Source) -> Iterator[ast.ClassDef]:
-    """Return the topologies of a file in streamparse's DSL."""
-    for node in source.tree.body:
-        if isinstance(node, ast.ClassDef) and any(source.dotted(base) in _TOPOLOGIES for base in node.bases):
-            yield node
+    return Plan(
+        sorted(written),
+        sorted(kept, key=lambda each: (each.path, each.line)),
+        texts,
+        _steps(project, accepted, texts),
+    )
 
 
 def _texts(paths: Iterable[str]) -> Iterator[str]:
@@ -133,10 +140,13 @@ def _judge(found: Found, project: Project, is_mild: bool, has_log: bool) -> Decl
     kind, source = found.kind, found.source
     declared = Declarations(found, is_mild)
     if kind.kept:
-        found.keep(found.node, f"a {kind.name} {kind.kept}")
+        found.keep(found.node, f"its base {kind.name} {kind.kept}")
         return declared
     if kind.library == "storm" and os.path.exists(os.path.join(os.path.dirname(source.path), "storm.py")):
-        found.keep(found.node, "it has a storm.py of its own beside it; remove that, and multilang's takes its place")
+        found.keep(
+            found.node,
+            "there is a copy of storm.py beside it, which it imports; remove the copy, and the layer takes its place",
+        )
     declared.write()
     if kind.library == "petrel":
         write_petrels(found)
@@ -148,17 +158,22 @@ def _judge(found: Found, project: Project, is_mild: bool, has_log: bool) -> Decl
     odd = odd_values(found.node)
     if odd is not None or "decimal" in source.names:
         found.keep(
-            odd or found.node, "it may emit bytes, Decimals or keys that are no strings, which multilang refuses"
+            odd or found.node,
+            "it may emit bytes, Decimals or dicts with keys that are not texts, which multilang refuses",
         )
     if has_log and kind.is_pystorms:
-        found.keep(found.node, f"settings that begin with {_LOG} are there, which multilang's components do not read")
+        found.keep(
+            found.node, f"the project has settings that begin with {_LOG}, which only the layer's components read"
+        )
     for node in source.tree.body:
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
-            found.keep(node, f"from {node.module} import * gives names that are not seen here")
+            found.keep(
+                node, f"from {node.module} import * brings names that the text does not show; import them by name"
+            )
     if not kind.is_pystorms:
         outside = next(_functions_outside(source), None)
         if outside is not None:
-            found.keep(outside, "storm's functions are called outside of components, where multilang has none")
+            found.keep(outside, "its file calls functions of storm outside of components, where multilang has none")
     return declared
 
 
@@ -186,7 +201,10 @@ def _judge_uses(project: Project) -> None:
             if not _is_known_use(node, parents, found):
                 where = "" if source is found.source else f" in {os.path.basename(source.path)}, line {node.lineno},"
                 line = node if source is found.source else found.node
-                found.keep(line, f"{found.name} is used{where} in a way that is not known here")
+                found.keep(
+                    line,
+                    f"{found.name} is used{where} as something else than a component of a topology or a base class",
+                )
         _judge_imports(project, source)
 
 
@@ -201,7 +219,10 @@ def _judge_test_of_class(
     for found in project.classes.values():
         if found.kind.library == kind.library:
             where = f"{os.path.basename(source.path)}, line {node.lineno}"
-            found.keep(found.node, f"{where}, may ask whether something is a {kind.name} of {kind.library}")
+            found.keep(
+                found.node,
+                f"{where}, may ask whether something is a {kind.name} of {kind.library}, which it would no longer be",
+            )
 
 
 def _is_known_use(node: ast.AST, parents: dict[ast.AST, ast.AST], found: Found) -> bool:
@@ -248,7 +269,7 @@ def _judge_imports(project: Project, source: Source) -> None:
             other = project.module(dotted, source) or project.module(dotted.rpartition(".")[0] or "?", source)
             if other is not None and other is not source and next(_functions_outside(other), None) is not None:
                 found.keep(
-                    found.node, f"{os.path.basename(other.path)}, which it imports, calls storm's functions by itself"
+                    found.node, f"it imports {os.path.basename(other.path)}, whose functions call those of storm"
                 )
 
 
@@ -263,26 +284,60 @@ def _keep_together(project: Project) -> None:
                 continue
             changed = True
             if found.reasons:
-                base.keep(base.node, f"its subclass {found.name} stays as it is")
+                base.keep(base.node, f"its subclass {found.name} stays on the layer")
             else:
-                found.keep(found.node, f"its base {base.name} stays as it is")
+                found.keep(found.node, f"its base {base.name} stays on the layer")
 
 
 def _base(found: Found, declared: dict[Found, Declarations]) -> str:
     return declared[found].base if found.base is None else found.base.name
 
 
-def _texts_of(project: Project, accepted: list[Found]) -> dict[str, tuple[str, str]]:
-    """Return the new texts, those of topologies first: they name components of either library."""
+def _steps(project: Project, accepted: list[Found], texts: dict[str, tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the new texts in an order after each of which the project runs.
+
+    A topology of the DSL takes components of either library once its specs are made by the function ``spec``, and a builder
+    only this library's own. So topologies get that function first, then the components are written over, then the builders come.
+    """
+    before = _texts_of(project, accepted, [])
+    classes = set(accepted)
+    homes = {each.source.path for each in accepted}
+    naming = [
+        source.path
+        for source in project.sources
+        if source.path in before and any(_is_spec_of(node, source, project, classes) for node in ast.walk(source.tree))
+    ]
+    naming.sort(key=lambda path: path in homes)
+    first = [] if set(texts) == set(naming[:1]) else [path for path in naming if before[path] != texts[path]]
+    steps = [(path, before[path][0]) for path in first]
+    steps += [(path, texts[path][0]) for path in naming if path not in first]
+    steps += [(path, text) for path, (text, _) in texts.items() if path not in naming and path in homes]
+    steps += [(path, texts[path][0]) for path in first]
+    done = {path for path, _ in steps}
+    return steps + [(path, text) for path, (text, _) in texts.items() if path not in done]
+
+
+def _texts_of(project: Project, accepted: list[Found], built: Collection[Declared]) -> dict[str, tuple[str, str]]:
+    """Return the new text of each file that changes.
+
+    Args:
+        project: The project.
+        accepted: The component classes that are written over.
+        built: The topologies that become programs of the builder; others name components by the function ``spec``.
+    """
     texts: dict[str, tuple[str, str]] = {}
-    naming: list[str] = []
     classes = set(accepted)
     for source in project.sources:
         edits = Edits(source)
         here = [each for each in accepted if each.source is source]
-        for each in here:
-            edits.made.update(each.edits.made)
-        specs = [node for node in ast.walk(source.tree) if _is_spec_of(node, source, project, classes)]
+        builders = [each for each in built if each.source is source]
+        writers: list[Found | Declared] = [*here, *builders]
+        for writer in writers:
+            edits.made.update(writer.edits.made)
+        gone = {call for each in builders for call in each.calls}
+        specs = [
+            node for node in ast.walk(source.tree) if node not in gone and _is_spec_of(node, source, project, classes)
+        ]
         for call in specs:
             assert isinstance(call, ast.Call)
             assert isinstance(call.func, ast.Attribute)
@@ -290,17 +345,15 @@ def _texts_of(project: Project, accepted: list[Found]) -> dict[str, tuple[str, s
             opening = source.text.index("(", source.end(call.func)) + 1
             has_arguments = bool(call.args or call.keywords)
             edits.insert(opening, source.segment(call.func.value) + (", " if has_arguments else ""))
-        if not here and not specs:
+        if not here and not specs and not builders:
             continue
-        needs = {name for each in here for name in each.needs} | ({"spec"} if specs else set())
-        used = {node for each in here for node in each.used}
+        needs = {name for each in writers for name in each.needs} | ({"spec"} if specs else set())
+        used = {node for each in writers for node in each.used}
         write_imports(source, edits, needs, used, _imported_by_others(project, source))
         text = edits.applied()
         ast.parse(text, source.path)
         texts[source.path] = (text, source.encoding)
-        if specs:
-            naming.append(source.path)
-    return {path: texts[path] for path in [*naming, *(each for each in texts if each not in naming)]}
+    return texts
 
 
 def _is_spec_of(node: ast.AST, source: Source, project: Project, classes: set[Found]) -> bool:

@@ -65,7 +65,7 @@ class Tuples(Work):
             name = waiting.pop()
             for helper, argument in self._in_method(functions[name], self._names[name]):
                 if self._names.get(helper, argument) != argument:
-                    self.found.keep(functions[helper], f"{helper} gets tuples in several of its arguments")
+                    self.found.keep(functions[helper], f"its method {helper} takes tuples in several arguments")
                 elif helper not in self._names:
                     self._names[helper] = argument
                     waiting.append(helper)
@@ -77,7 +77,7 @@ class Tuples(Work):
             if not isinstance(node, ast.Name) or node.id != name or node in self.fine:
                 continue
             if not isinstance(node.ctx, ast.Load):
-                self.found.keep(node, f"{name} gets another value")
+                self.found.keep(node, f"it assigns another value to {name}, the tuple")
                 continue
             parent = self.parents[node]
             if isinstance(parent, ast.Attribute):
@@ -85,7 +85,7 @@ class Tuples(Work):
             elif isinstance(parent, ast.Call) and node in parent.args:
                 handed += self._argument(parent, node, name)
             elif not self._is_anchor(parent, node):
-                self.found.keep(node, f"{name} is kept or handed on, and its use there is not seen here")
+                self.found.keep(node, f"it keeps {name} or hands it on, and the text does not show how it is used then")
         return handed
 
     def _argument(self, call: ast.Call, node: ast.Name, name: str) -> list[tuple[str, str]]:
@@ -108,7 +108,8 @@ class Tuples(Work):
         ):
             return []
         self.found.keep(
-            node, f"{name} is handed to {self.found.source.segment(function)}, whose use of it is not seen here"
+            node,
+            f"it hands {name} to {self.found.source.segment(function)}, and the text does not show how it is used there",
         )
         return []
 
@@ -143,7 +144,7 @@ class Tuples(Work):
         if node.attr == "is_tick_tuple" and isinstance(parent, ast.Call) and not parent.args:
             found.edits.replace(parent, f"{name}.is_tick")
             return
-        found.keep(node, f"{name}.{node.attr} is not in multilang's tuples")
+        found.keep(node, f"it uses {name}.{node.attr}, which multilang's tuples don't have")
 
     def _values(self, node: ast.Attribute, name: str) -> None:
         """Judge one use of a tuple's values."""
@@ -164,10 +165,11 @@ class Tuples(Work):
             is_call = isinstance(parents[parent], ast.Call) and parents[parent].func is parent  # type: ignore[attr-defined]
             if parent.attr.startswith("_") or (is_call and parent.attr in ("count", "index")):
                 found.keep(
-                    parent, f"{name}.values.{parent.attr} is a method of namedtuples; multilang's values are a list"
+                    parent,
+                    f"it calls {name}.values.{parent.attr}, a method of namedtuples, and values are a list in multilang",
                 )
             elif not isinstance(parent.ctx, ast.Load):
-                found.keep(parent, f"{name}.values.{parent.attr} gets another value")
+                found.keep(parent, f"it assigns another value to {name}.values.{parent.attr}")
             else:
                 found.edits.replace(parent, f'{name}["{parent.attr}"]')
                 self._no_attribute_error(parent)
@@ -191,12 +193,14 @@ class Tuples(Work):
             or (isinstance(parent, ast.Starred) and isinstance(above, ast.List | ast.Tuple | ast.Call | ast.Set))
         )
         if not fine:
-            found.keep(node, f"{name}.values is used as a namedtuple, or handed on; multilang's values are a list")
+            found.keep(
+                node, f"it uses {name}.values as a namedtuple, or hands it on, and values are a list in multilang"
+            )
 
     def _no_attribute_error(self, node: ast.AST) -> None:
         for each in ast.walk(self.found.node):
             if isinstance(each, ast.Name) and each.id == "AttributeError":
-                self.found.keep(node, "a missing field raises KeyError in multilang, and it catches AttributeError")
+                self.found.keep(node, "it catches AttributeError, and multilang raises KeyError for a missing field")
 
 
 def _is_number(node: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.edges import edges
+from multilang.runtime.readable import counted
 from multilang.runtime.tuples import IDLE, Origin
 from multilang.topology.shell import ShellComponent
 
@@ -298,7 +299,7 @@ class ProcessBoltTask(ProcessTask):
                 queued += tuples
         if queued:
             where = "" if self.answered else ", its process is being started"
-            return f"{self.plan}: {queued} tuples queued{where}"
+            return f"{self.plan}: {counted(queued)} queued{where}"
         if not self.ready:
             return f"{self.plan}: its process is being started"
         held = len(self.unfinished) - self.idle
@@ -308,7 +309,7 @@ class ProcessBoltTask(ProcessTask):
         if self._chain is not None:
             fresh += self._chain.held_since(stale_before)
         if fresh:
-            return f"{self.plan}: {fresh} tuples neither acked nor failed"
+            return f"{self.plan}: {counted(fresh)} neither acked nor failed"
         timers_at = self._timers_at
         if timers_at is not None and (self._timers_count or self._worked_at >= timers_at):
             return f"{self.plan}: a timer is pending"

@@ -10,6 +10,7 @@ from multilang.local.process.carried import Carried, is_block
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
 from multilang.runtime.counters import SAMPLE_EVERY
+from multilang.runtime.readable import counted
 from multilang.runtime.rotating import RotatingMap
 from multilang.runtime.task import IDLE_ROUNDS
 
@@ -239,7 +240,7 @@ class ProcessSpoutTask(ProcessTask):
     def waiting_for(self) -> str:
         """Return in words what is still to come of it, or an empty text."""
         if self.pending:
-            return f"{self.plan}: {self.in_flight} tuples neither acked nor failed"
+            return f"{self.plan}: {counted(self.in_flight)} neither acked nor failed"
         if not self.ready:
             return f"{self.plan}: its process is being started"
         if self.commands or (self.conn.command not in (None, "next")):

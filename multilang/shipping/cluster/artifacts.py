@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 from multilang import private
@@ -49,8 +50,11 @@ def java() -> str | None:
 def runs_sources() -> bool:
     """Return whether the Java here runs a program from its source. A JDK does; a runtime alone has no compiler."""
     program = java()
-    if program is None:
-        return False
+    return program is not None and _has_compiler(program)
+
+
+@cache  # one question starts a JVM, and each cluster asks three times
+def _has_compiler(program: str) -> bool:
     shown = subprocess.run([program, "--list-modules"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
     return any(line.startswith("jdk.compiler@") for line in shown.stdout.splitlines())
 
@@ -62,8 +66,13 @@ def storm_jars() -> Path:
     """
     folder = _folder()
     check_owners(folder)
-    if _complete(folder):
-        return folder
+    if not _complete(folder):
+        _fetch(folder)
+    check_owners(folder, must_exist=True)
+    return folder
+
+
+def _fetch(folder: Path) -> None:
     missing = missing_programs()
     if missing:
         raise ClusterError(
@@ -76,6 +85,7 @@ def storm_jars() -> Path:
         raise ClusterError(
             f"{folder.parent} can't hold Storm's jars: {error.strerror}; name a folder for downloads in $MULTILANG_CACHE"
         ) from None
+    check_owners(folder.parent, must_exist=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}-") as name:
         part = Path(name, "storm")
         fetch_jars([Artifact("org.apache.storm", "storm-server", STORM_VERSION)], part / "lib")
@@ -88,19 +98,24 @@ def storm_jars() -> Path:
         except OSError:
             if not _complete(folder):  # otherwise another process was quicker
                 raise
-    return folder
 
 
-def check_owners(folder: Path) -> None:
+def check_owners(folder: Path, must_exist: bool = False) -> None:
     """Refuse a folder that is, or is in, one that another account put where everybody may, such as in /tmp.
 
     What is in it runs as this user.
 
+    Args:
+        folder: The folder.
+        must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
+
     Raises:
-        ClusterError: It is.
+        ClusterError: It is; or it is missing, and must not be.
     """
     try:
-        private.check_owners(folder)
+        private.check_owners(folder, must_exist)
+    except FileNotFoundError as error:
+        raise ClusterError(f"{error.filename} was there a moment ago, and is missing now") from None
     except PermissionError as error:
         raise ClusterError(
             f"{folder} is not used: {error}, and what is in it would run as you; name a folder of your own in $MULTILANG_CACHE or "

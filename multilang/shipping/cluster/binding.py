@@ -6,22 +6,18 @@ that of ``LoopbackTransport.java`` listens on loopback. A JDK compiles it; a mer
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import tempfile
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.shipping.cluster.artifacts import BRIEF_JVM, java, runs_sources
+from multilang.shipping.cluster import compiled
+from multilang.shipping.cluster.artifacts import runs_sources
 from multilang.shipping.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _SOURCE = Path(__file__).with_name("LoopbackTransport.java")
-_NEEDED = ("storm-*.jar", "slf4j-api-*.jar")
 _TRANSPORTS = {  # the settings of the Thrift servers of each daemon
     "nimbus": ("nimbus.thrift.transport",),
     "supervisor": ("supervisor.thrift.transport",),
@@ -55,33 +51,8 @@ def other_interfaces() -> list[str]:
 
 def prepare(home: Path, jars: Path) -> None:
     """Put the transport that listens on loopback into a cluster's folder, if there is a JDK. Raises ClusterError."""
-    if not runs_sources():
-        return
-    needed = os.pathsep.join(str(path) for pattern in _NEEDED for path in sorted((jars / "lib").glob(pattern)))
-    with tempfile.TemporaryDirectory(prefix="multilang-java-") as folder:
-        shown = subprocess.run(
-            [
-                java() or "java",
-                *BRIEF_JVM,
-                "-m",
-                "jdk.compiler/com.sun.tools.javac.Main",
-                "-d",
-                folder,
-                "-cp",
-                needed,
-                str(_SOURCE),
-            ],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
-        if shown.returncode:
-            raise ClusterError(f"{_SOURCE.name} can't be compiled:\n{shown.stdout}{shown.stderr}")
-        jar = _jar(home)
-        jar.parent.mkdir(exist_ok=True)
-        with zipfile.ZipFile(jar, "w") as archive:
-            for path in Path(folder).iterdir():
-                archive.write(path, path.name)
+    if runs_sources():
+        compiled.put(_SOURCE, jars, _jar(home))
 
 
 def options(home: Path, daemon: str, conf: Mapping[str, Any]) -> str:

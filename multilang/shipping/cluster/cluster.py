@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 SIGN = ".storm-multilang-cluster"  # a file in each cluster's folder; no folder without it is ever emptied
-START_LIMIT = 180.0  # seconds for all daemons to answer, enough for a busy machine
+# Seconds for the daemons to answer. Three JVMs that start at once took more than 180 s of a busy laptop with slow memory. A
+# daemon that ends is seen at once: who waits longer waits for one that is alive.
+START_LIMIT = 600.0
 _LOCK = ".lock"
 _POLL = 0.1  # seconds
 
@@ -51,6 +53,7 @@ class Cluster:
             ``storm.zookeeper.port``, ``drpc.port`` or ``drpc.invocations.port`` names them.
         drpc: Whether Storm's DRPC server runs, too, which needs a JDK; None: if there is one.
         expose: Whether the daemons listen on every interface, so that whoever reaches them runs code as this user.
+        start_limit: Seconds that the daemons may take to answer.
 
     Attributes:
         home: The cluster's folder.
@@ -65,6 +68,7 @@ class Cluster:
         conf: Mapping[str, Any] | None = None,
         drpc: bool | None = None,
         expose: bool = False,
+        start_limit: float = START_LIMIT,
     ) -> None:
         # Links are resolved because the mark in the environment must be the same for every path to the folder.
         self.home = Path(os.path.realpath(home or default_home()))
@@ -73,6 +77,7 @@ class Cluster:
         self._conf = dict(conf or {})
         self._drpc = drpc
         self._expose = expose
+        self._start_limit = start_limit
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._again: set[str] = set()  # the daemons that ended while they started, and were started once more
 
@@ -206,12 +211,15 @@ class Cluster:
     def _own_home(self) -> None:
         check_owners(self.home)
         sign = self.home / SIGN
-        if self.home.exists() and not sign.exists() and any(self.home.iterdir()):
-            raise ClusterError(f"{self.home} holds other things; name an empty folder for the cluster, or a new one")
         if any(letter in str(self.home) for letter in ' :*"%'):
             raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path can't contain such a name")
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_owners(self.home, must_exist=True)  # again: what is there now stays there
+            if not sign.exists() and any(self.home.iterdir()):
+                raise ClusterError(
+                    f"{self.home} holds other things; name an empty folder for the cluster, or a new one"
+                )
             self.home.chmod(0o700)  # its files have secrets, and whoever writes them runs code as this user
             sign.touch()
         except OSError as error:
@@ -274,12 +282,12 @@ class Cluster:
         self._until(lambda: all(map(_listens, drpc)), "the DRPC server does not answer", state)
 
     def _until(self, condition: Callable[[], bool], otherwise: str, state: ClusterState | None = None) -> None:
-        deadline = time.monotonic() + START_LIMIT
+        deadline = time.monotonic() + self._start_limit
         while not condition():
             if state is not None:
                 self._start_again(state)
             if time.monotonic() > deadline:
-                raise ClusterError(f"{otherwise}, after {START_LIMIT:.0f} seconds; see the logs in {self.logs}")
+                raise ClusterError(f"{otherwise}, after {self._start_limit:.0f} seconds; see the logs in {self.logs}")
             time.sleep(_POLL)
 
     def _start_again(self, state: ClusterState) -> None:
@@ -313,7 +321,7 @@ class Cluster:
         members = processes.members(self.home)
         for child in self._children.values():
             if child.pid not in members:
-                child.wait(START_LIMIT)
+                child.wait(self._start_limit)
         self._children = {name: child for name, child in self._children.items() if child.returncode is None}
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.shipping.cluster import binding
+from multilang.shipping.cluster import binding, compiled
 from multilang.shipping.cluster.state import LOOPBACK
 from multilang.shipping.storm_yaml import read_conf
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 _JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:-UsePerfData")
 _HEAPS = {"zookeeper": "96m", "nimbus": "192m", "drpc": "96m"}  # a supervisor's: 128m
-_DRPC = Path(__file__).with_name("Drpc.java")  # Java runs this program from its source
+_DRPC = Path(__file__).with_name("Drpc.java")
 _CLASSES = {
     "zookeeper": "org.apache.storm.shade.org.apache.zookeeper.server.ZooKeeperServerMain",
     "nimbus": "org.apache.storm.daemon.nimbus.Nimbus",
-    "drpc": str(_DRPC),
+    "drpc": _DRPC.stem,
 }
 _SUPERVISOR = "org.apache.storm.daemon.supervisor.Supervisor"
 _LOG = """\
@@ -61,6 +61,8 @@ def write_settings(home: Path, state: ClusterState, jars: Path, conf: Mapping[st
         (home / "log4j2" / f"{name}.xml").write_text(_LOG.replace("@FILE@", file))
     if not state.exposed:
         binding.prepare(home, jars)
+    if state.drpc:
+        compiled.put(_DRPC, jars, _drpc_jar(home))
     _write_zookeeper(home, state)
     common = {**_common(home, state), **conf}
     _write_yaml(conf_folder(home), {**common, "storm.local.dir": str(home / "data" / "nimbus")})
@@ -78,6 +80,9 @@ def command(home: Path, daemon: str, java: str) -> list[str]:
     arguments = [str(home / _ZOOKEEPER)] if daemon == "zookeeper" else []
     conf = read_conf(conf_folder(home, daemon) / "storm.yaml")
     options = binding.options(home, daemon, conf)
+    main = _CLASSES.get(daemon, _SUPERVISOR)
+    if daemon == "drpc" and not _drpc_jar(home).exists():
+        main = str(_DRPC)  # a cluster of an earlier version; Java runs the program from its source
     return [
         java,
         f"-Xmx{_HEAPS.get(daemon, '128m')}",
@@ -95,9 +100,13 @@ def command(home: Path, daemon: str, java: str) -> list[str]:
         "-Dzookeeper.admin.enableServer=false",
         "-cp",
         f"{home / 'lib'}/*:{home / 'extlib'}/*:{conf_folder(home, daemon)}",
-        _CLASSES.get(daemon, _SUPERVISOR),
+        main,
         *arguments,
     ]
+
+
+def _drpc_jar(home: Path) -> Path:
+    return home / "extlib" / "drpc.jar"
 
 
 def _common(home: Path, state: ClusterState) -> dict[str, Any]:
@@ -131,9 +140,13 @@ def _common(home: Path, state: ClusterState) -> dict[str, Any]:
         # Shorter times than a large cluster should have.
         "storm.zookeeper.session.timeout": 10000,  # ms; after a kill, the next Nimbus waits so long
         "nimbus.monitor.freq.secs": 2,
-        "nimbus.task.launch.secs": 60,
         "supervisor.monitor.frequency.secs": 1,
-        "supervisor.worker.start.timeout.secs": 60,
+        # Longer times than Storm's 120, 120 and 15 seconds, so that workers and daemons that start slowly are not started again and
+        # again. One that ends is started again at once, whatever these are.
+        "nimbus.task.launch.secs": 300,
+        "supervisor.worker.start.timeout.secs": 300,
+        "storm.zookeeper.connection.timeout": 60000,  # ms
+        "supervisor.thrift.socket.timeout.ms": 60000,  # for a worker's heartbeat; Storm's default is 5000
         # Longer times than Storm's 30 seconds, so that a busy machine does not lose workers.
         "supervisor.worker.timeout.secs": 60,
         "nimbus.task.timeout.secs": 60,

@@ -114,7 +114,7 @@ class FileSource(Source):
 
     def num_partitions(self) -> int:
         try:
-            with open(os.path.join(self._folder, INDEX), "rb") as index:
+            with open(private.open_file(os.path.join(self._folder, INDEX), os.O_RDONLY), "rb") as index:
                 self._names = _names(index)
         except FileNotFoundError:
             return 0

@@ -86,16 +86,19 @@ class KafkaSource(Source):
         self._identity: dict[str, str | None] | None = None
         self._control = self._topic.consumer(_ALONE)
         try:
-            self.num_partitions()
+            self._count(before_start=True)
         except ReadError as problem:
             self._control.close()
             raise ConfigError(str(problem)) from problem
 
     def num_partitions(self) -> int:
         if monotonic() >= self._asked_at + REFRESH_SECS:
-            self._partitions = self._topic.partitions(self._control, PATIENCE_SECS)
-            self._asked_at = monotonic()
+            self._count()
         return self._partitions
+
+    def _count(self, before_start: bool = False) -> None:
+        self._partitions = self._topic.partitions(self._control, PATIENCE_SECS, before_start)
+        self._asked_at = monotonic()
 
     def first(self, partition: int) -> int:
         return self._ends(partition)[0]

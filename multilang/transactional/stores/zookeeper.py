@@ -53,14 +53,14 @@ log = logging.getLogger(__name__)
 class ZooKeeperTransactionalState(TransactionalState):
     """The state of transactions in ZooKeeper: a node for each value, at ``<root>/<id>/<path>``.
 
-    It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds for a ZooKeeper that
-    does not answer, and then raises StateError. That ends the task; when it is started again, it goes on from what is
-    stored.
+    It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds, or as long as
+    ``storm.zookeeper.connection.timeout`` says if that is more, for a ZooKeeper that does not answer, and then raises
+    StateError. That ends the task; when it is started again, it goes on from what is stored.
 
     Args:
         conf: The component's conf.
         id: The topology's transactional id.
-        patience: Seconds to wait for an answer; None: 20.
+        patience: Seconds to wait for an answer; None: see above.
     """
 
     requires: Mapping[str, str] = {"kazoo.client": "kazoo>=2.10"}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SERVERS = "transactional.zookeeper.servers"
 PORT = "transactional.zookeeper.port"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
+CONNECTION_TIMEOUT = "storm.zookeeper.connection.timeout"
 PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
 RETRY_SECS = 0.1
 
@@ -34,7 +35,7 @@ class ZooKeeperClient:
     Args:
         conf: The component's conf.
         root: The path under which everything is; relative paths begin there.
-        patience: Seconds to wait for an answer; None: 20.
+        patience: Seconds to wait for an answer; None: 20, or those of ``storm.zookeeper.connection.timeout`` if they are more.
         listener: Called in the connection's thread with each of its states ("CONNECTED", ...).
 
     Attributes:
@@ -46,11 +47,14 @@ class ZooKeeperClient:
         self, conf: Mapping[str, Any], root: str, patience: float | None, listener: Callable[[str], object]
     ) -> None:
         self._root = root
-        self._patience = PATIENCE_SECS if patience is None else patience
+        self._patience = (
+            max(PATIENCE_SECS, (conf.get(CONNECTION_TIMEOUT) or 0) / 1000) if patience is None else patience
+        )
         self.servers = _servers(conf)
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._access = ZooKeeperAccess(conf)
         self._is_refused = False
+        self._problem = ""  # of an answer that was refused
         self._kazoo = self._connect()
         self._kazoo.add_listener(self._note_refusal)
         self._kazoo.add_listener(listener)
@@ -78,13 +82,21 @@ class ZooKeeperClient:
         kazoo = imported(
             "kazoo.client", "zookeeper", "a store of transactions in ZooKeeper", error=StateError, on_workers=True
         )
-        return kazoo.KazooClient(
-            self.servers,
-            timeout=self.session_secs,
-            logger=_of_kazoo,
-            connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
-            **self._access.options(),
+        from multilang.transactional.stores.zookeeper_bounds import bounded
+
+        return bounded(
+            kazoo.KazooClient(
+                self.servers,
+                timeout=self.session_secs,
+                logger=_of_kazoo,
+                connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": 0.5},
+                **self._access.options(),
+            ),
+            self._note_problem,
         )
+
+    def _note_problem(self, problem: str) -> None:
+        self._problem = problem
 
     def _note_refusal(self, _: str) -> None:
         # Kazoo ends such a connection, and tells later requests only that it is closed.
@@ -122,24 +134,29 @@ class ZooKeeperClient:
         deadline = monotonic() + self._patience
         is_told = False
         while True:
+            request = ask()
             try:
-                return ask().get(timeout=max(deadline - monotonic(), RETRY_SECS))
+                return request.get(timeout=max(deadline - monotonic(), RETRY_SECS))
             except lost:
-                if self._is_refused:
-                    raise self.unusable(path, AuthFailedError()) from None
-                if monotonic() > deadline:
-                    raise StateError(
-                        f"ZooKeeper {self.servers} does not answer, {self._patience:g} seconds long; is it running, and are "
-                        f"{SERVERS} and {PORT} right?"
-                    ) from None
-                if not is_told:
-                    log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
-                    is_told = True
-                sleep(RETRY_SECS)
+                pass
             except KazooException as problem:
                 if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
                     raise
                 raise self.unusable(path, problem) from None
+            except Exception as problem:  # noqa: BLE001  # kazoo hands on whatever comes of reading wrong bytes
+                self._note_problem(f"what can't be read: {type(problem).__name__}")
+            if self._is_refused:
+                raise self.unusable(path, AuthFailedError())
+            if monotonic() > deadline:
+                wrong = f" as a ZooKeeper does (it sent {self._problem})" if self._problem else ""
+                raise StateError(
+                    f"ZooKeeper {self.servers} does not answer{wrong}, {self._patience:g} seconds long; is it running, and are "
+                    f"{SERVERS} and {PORT} right? {CONNECTION_TIMEOUT} may give it more time"
+                )
+            if not is_told:
+                log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
+                is_told = True
+            sleep(RETRY_SECS)
 
     def unusable(self, path: str, problem: Exception) -> StateError:
         """Return the error that says why a node can't be used, and what to do."""

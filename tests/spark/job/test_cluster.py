@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.patience import patient
 from tests.soak import combined, soak_only
 from tests.spark.job.cluster_driver import ROWS
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[3]
 SUMS = {f"k{k}": sum(n for _, n in ROWS if n % 7 == k) for k in range(7)}
-START_SECS = 120.0
+START_SECS = patient(120.0)
 # What happens, and whether it does in the first of two bolts.
 RUNS = combined(["SlowOnce", "LosesItsMachine"], [True, False])
 
@@ -92,7 +93,7 @@ def test_speculative_attempts_and_lost_machines_never_double_an_ack(master: str,
     folder.mkdir()
     driver = subprocess.run(
         [sys.executable, "-m", "tests.spark.job.cluster_driver", master, str(ROOT), str(folder), json.dumps(RUNS)],
-        cwd=ROOT, capture_output=True, text=True, timeout=500,
+        cwd=ROOT, capture_output=True, text=True, timeout=patient(500),
     )  # fmt: skip
     assert driver.returncode == 0, driver.stderr[-3000:]
     runs: list[dict[str, Any]] = [json.loads(line) for line in driver.stdout.splitlines()]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli import command
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
 
@@ -20,7 +21,7 @@ SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"] * 30
 COUNTS = Counter(word for sentence in SENTENCES for word in sentence.split())
 COMPONENTS = Path(__file__).with_name("topologies.py")
 # Each starts a JVM and Python workers, and the machine may be busy.
-multilang = partial(command.multilang, limit=400)
+multilang = partial(command.multilang, limit=patient(400))
 
 
 @pytest.fixture

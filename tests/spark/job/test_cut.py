@@ -11,6 +11,7 @@ from multilang.local import LocalCluster
 from spark_bridge import ListSource, PartitionSpout, ReplayablePartitionSpout, publish
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.sources.errors import SourceError
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import SENTENCES, Count, Split, exact, words_of
@@ -44,7 +45,7 @@ def words_of_list(sentences):
 def test_spark_and_the_live_topology_take_over_from_each_other_at_exact_cuts(spark: SparkSession, durable) -> None:
     def live(source) -> None:
         with LocalCluster(mode="inprocess", conf=durable) as cluster:
-            cluster.submit(over(source)).wait(timeout=120)
+            cluster.submit(over(source)).wait(timeout=patient(120))
 
     whole = over(SOURCE)
     with run_topology(whole, {"sentences": SOURCE.until({0: 10, 1: 0, 2: 33})}, spark, save_state=durable) as result:
@@ -77,7 +78,7 @@ def test_what_was_published_is_read_by_both(spark: SparkSession, tmp_path: Path)
         assert result.acked == sum(ends.values())
     config = {"topology.state.provider": "sqlite", "topology.state.provider.config": {"path": str(place)}}
     with LocalCluster(mode="inprocess", conf=config) as cluster:
-        cluster.submit(over(source)).wait(timeout=120)
+        cluster.submit(over(source)).wait(timeout=patient(120))
     assert state_of(place) == words_of(120)
 
 
@@ -86,14 +87,14 @@ def test_a_spout_of_ones_own_goes_on_at_the_positions_that_are_said(spark: Spark
     with run_topology(exact, {"sentences": rows}, spark, save_state=durable, positions={"sentences": [60, 61]}):
         pass
     with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": 100}) as cluster:
-        cluster.submit(exact).wait(timeout=120)
+        cluster.submit(exact).wait(timeout=patient(120))
     assert state_of({**durable, "topology.name": exact.name}) == words_of(100)
 
 
 def test_a_source_that_is_not_the_one_that_was_counted_is_refused_on_either_side(spark: SparkSession, durable) -> None:
     def live(parts) -> None:
         with LocalCluster(mode="inprocess", conf=durable) as cluster:
-            cluster.submit(over(ListSource(parts, ["sentence"]))).wait(timeout=120)
+            cluster.submit(over(ListSource(parts, ["sentence"]))).wait(timeout=patient(120))
 
     with run_topology(over(SOURCE), {"sentences": SOURCE.until({0: 10, 1: 0, 2: 33})}, spark, save_state=durable):
         pass

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, ReliableSpout, TopologyBuilder
 from multilang.local import LocalCluster
 from spark_bridge.job import run_topology
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.spark.job.components import FailsAtFirst, Parts, Sums
 
@@ -118,7 +119,7 @@ def test_the_embedded_cluster_spark_and_plain_python_agree(
         running = cluster.submit(
             topology(tasks, groupings), conf={**conf, "test.rows": [list(row) for row in every]}, capture=["sums"]
         )
-        running.wait(timeout=600)
+        running.wait(timeout=patient(600))
         running.run_for(5)
         there = final(tup.values for tup in running.captured("sums"))
         assert running.counters["rows"].acked == len(every)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import patient
 from tests.soak import soak_only
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def test_the_python_of_the_sources_is_a_program(spark_programs: None, tmp_path: 
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environ = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": path}
     ran = subprocess.run(
-        [sys.executable, program.name], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300
+        [sys.executable, program.name], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=patient(300)
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     totals = [line for line in ran.stdout.splitlines() if line.startswith("[")]

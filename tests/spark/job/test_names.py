@@ -10,6 +10,7 @@ from multilang import Spout, TopologyBuilder
 from spark_bridge import RDDSource, SourceError, publish
 from spark_bridge.job import run_topology
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.spark.job.components import Row
 
 if TYPE_CHECKING:
@@ -107,5 +108,5 @@ def test_columns_of_the_sources_of_a_query(spark: SparkSession, case: None, tmp_
         trigger={"availableNow": True},
         each_batch=lambda result, _: found.extend(row for (row,) in result.rdd("row").collect()),
     ) as query:
-        query.wait(timeout=300)
+        query.wait(timeout=patient(300))
     assert sorted(map(str, found)) == sorted([str(row_of(n)[::-1]) for n in (0, 1)] * 2)

@@ -20,6 +20,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.job.states import States
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.spark.job.test_stateful import failing, sentences
 from tests.spark.stream.conftest import Lines, state_of
 from tests.state.files_provider import PAGE
@@ -49,7 +50,7 @@ def entries(kind: str, folder: Path) -> dict[str, object]:
 def test_spark_and_the_embedded_cluster_take_turns_at_a_state_of_ones_own(spark: SparkSession, own) -> None:
     rng, done = Random(7), 0
     with LocalCluster(mode="inprocess", conf={**own, "test.sentences": 20}) as cluster:
-        cluster.submit(topology).wait(timeout=120)
+        cluster.submit(topology).wait(timeout=patient(120))
     total = words_of(20)
     for topology_of_turn in (topology, exact):
         count = rng.randrange(20, 60)
@@ -69,8 +70,8 @@ def test_spark_and_the_embedded_cluster_take_turns_at_a_state_of_ones_own(spark:
         with pytest.raises(
             LocalClusterError, match=r"stored state of 'sentences'.* multilang state rm TOPOLOGY sentences"
         ):
-            cluster.submit(topology).wait(timeout=120)
-        cluster.submit(exact).wait(timeout=120)
+            cluster.submit(topology).wait(timeout=patient(120))
+        cluster.submit(exact).wait(timeout=patient(120))
     assert state_of(own) == total + words_of(20)
 
 
@@ -86,7 +87,7 @@ def test_a_query_counts_each_row_once_in_a_state_of_ones_own(spark: SparkSession
             state=own,
             trigger={"availableNow": True},
         )
-        query.wait(300)
+        query.wait(patient(300))
         assert state_of(own) == words_of(30 * batch + 30)
         # As after a crash between the state's commit and Spark's own: the batch comes again, and is in the state already.
         os.remove(checkpoint / "commits" / str(batch))

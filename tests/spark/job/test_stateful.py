@@ -18,6 +18,7 @@ from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.sqlite import SqliteStateProvider
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.states import conf_of
+from tests.patience import patient
 from tests.spark.job.components import Rows
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import SENTENCES, Count, Lengths, Sentences, Split, exact, topology, words_of
@@ -88,7 +89,7 @@ def test_the_embedded_cluster_goes_on_from_what_spark_saved_and_back(spark: Spar
     with run_topology(topology, sentences(spark, 0, 50), spark, save_state=durable):
         pass
     with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": 50}) as cluster:
-        cluster.submit(topology).wait(timeout=120)
+        cluster.submit(topology).wait(timeout=patient(120))
     once = words_of(50)
     assert state_of(durable) == once + once
     with run_topology(topology, sentences(spark, 0, 50), spark, state=durable):

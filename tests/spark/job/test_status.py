@@ -11,6 +11,7 @@ from multilang.local import LocalCluster
 from multilang.runtime.status import RunStatus
 from spark_bridge.job import JobProgress, run_topology
 from tests.local import watched
+from tests.patience import patient
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ def counts(status: RunStatus) -> dict[str, Any]:
 def test_a_job_counts_what_the_embedded_cluster_counts_and_measures_its_tasks(spark: SparkSession) -> None:
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(watched.words)
-        run.wait(timeout=60)
+        run.wait(timeout=patient(60))
         there = run.status()
     told: list[JobProgress] = []
     with run_topology(watched.words, {}, spark, progress=told.append) as result:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.patience import patient
 from tests.soak import soak_only
 from tests.spark.job.test_cluster import ROOT, is_loopback, master
 
@@ -77,7 +78,7 @@ def submitted(folder: Path, master: str, *options: str, python: str) -> subproce
             f"{env['SPARK_HOME']}/bin/spark-submit", "--master", master, "--conf", "spark.executor.memory=512m",
             "--conf", "spark.ui.enabled=false", *options, "driver.py",
         ],
-        cwd=folder, env=env, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
+        cwd=folder, env=env, capture_output=True, text=True, timeout=patient(600), stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 
@@ -101,7 +102,7 @@ def test_the_environment_goes_along_in_an_archive(archive: Path, master: str) ->
             "--output", str(archive / "counts"), "--master", master, "--spark-conf", "spark.archives=env.tgz#environment",
             "--spark-conf", "spark.executor.memory=512m",
         ],
-        cwd=archive, capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL,
+        cwd=archive, capture_output=True, text=True, timeout=patient(600), stdin=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": "./environment/bin/python", "SPARK_LOCAL_IP": "127.0.0.1"},
     )  # fmt: skip
     assert ours.returncode == 0, ours.stderr[-3000:]

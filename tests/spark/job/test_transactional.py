@@ -29,6 +29,7 @@ from multilang.transactional import (
 from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.maps import check_maps
+from tests.patience import patient
 from tests.soak import combined
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count
@@ -75,7 +76,7 @@ def test_the_examples_give_what_they_give_on_the_embedded_cluster(
         id = module.topology.name
         if place == "local":
             with LocalCluster(mode="inprocess") as cluster:
-                cluster.submit(module.topology.with_conf({"bank.transfers": 300})).wait(timeout=120)
+                cluster.submit(module.topology.with_conf({"bank.transfers": 300})).wait(timeout=patient(120))
         else:
             if name == "bank_transfers":
                 rows = spark.sparkContext.parallelize([module.transfer(n) for n in range(300)], 3)
@@ -89,7 +90,7 @@ def test_the_examples_give_what_they_give_on_the_embedded_cluster(
     assert found[0] == found[1]
     # The topology's own spout has read none of it: what it reads now comes after what Spark has committed.
     with LocalCluster(mode="inprocess") as cluster:
-        cluster.submit(module.topology.with_conf({"bank.transfers": 300})).wait(timeout=120)
+        cluster.submit(module.topology.with_conf({"bank.transfers": 300})).wait(timeout=patient(120))
     if name != "bank_transfers":
         assert stored(id)["counts"] == {key: 2 * value for key, value in found[0]["counts"].items()}
 
@@ -241,7 +242,7 @@ def test_a_job_that_broke_off_is_the_same_transaction_when_it_is_run_again(spark
     run_topology(failing(Twice), {"rows": other}, spark, conf=conf).unpersist()
     assert (tmp_path / "seen").read_text().startswith("1:")
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(failing(Twice)).wait(timeout=60)
+        cluster.submit(failing(Twice)).wait(timeout=patient(60))
 
 
 def test_a_job_that_broke_off_behind_its_maps_is_run_again_with_its_rows_alone(
@@ -366,7 +367,7 @@ def test_a_map_that_its_transactions_lost_is_refused_and_nothing_is_counted_with
                 assert (result.acked, result.lost) == (rows, 0)
         else:
             with LocalCluster(mode="inprocess", conf=store(tmp_path)) as cluster:
-                cluster.submit(builder.build()).wait(timeout=60)
+                cluster.submit(builder.build()).wait(timeout=patient(60))
         return found.multi_get(["moon"])
 
     place = tmp_path / "words"

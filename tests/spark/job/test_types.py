@@ -17,6 +17,7 @@ from spark_bridge import RDDSource, SourceError, publish, serve
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.job.columns import Rows
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.spark.job.components import Row
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def by_query(spark: SparkSession, folder: Path, values: list[str]) -> list[Any]:
         trigger={"availableNow": True},
         each_batch=lambda result, _: found.extend(row for (row,) in result.rdd("row").collect()),
     ) as query:
-        query.wait(timeout=300)
+        query.wait(timeout=patient(300))
     return found
 
 

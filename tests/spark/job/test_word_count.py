@@ -14,6 +14,7 @@ from multilang import BasicBolt, TopologyBuilder
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from spark_bridge.job import run_topology
+from tests.patience import patient
 from tests.spark.job.components import Count, Seen, Split, Words
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def test_each_task_counts_the_words_that_it_counts_on_the_embedded_cluster(spark
     topology = load_topology(EXAMPLE)
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(topology, conf={"multilang.input.files": [__file__]}, capture=["count"])
-        running.wait(timeout=60)
+        running.wait(timeout=patient(60))
         there = {(tup["word"], tup.task) for tup in running.captured("count")}
     builder = TopologyBuilder()
     builder.set_spout("sentences", Words)

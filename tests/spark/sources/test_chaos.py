@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from spark_bridge import PartitionSpout, RDDSource, ServedSource, publish
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.spark.sources.topologies import Echo, TooMuch, through
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from multilang.local.topology import LocalTopology
 
 ROWS = 200_000 if SOAK else 20_000
-LIMIT = 300.0
+LIMIT = patient(300.0)
 
 
 def child_pids(pid: int) -> list[int]:

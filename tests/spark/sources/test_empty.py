@@ -11,6 +11,7 @@ from multilang.transactional import SqliteBacking, TransactionalMap
 from spark_bridge import PartitionSpout, RDDSource, SourceError, TransactionalPartitionSpout, publish, serve
 from spark_bridge.job import run_topology
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.soak import SOAK, chosen
 from tests.transactional.spouts.topologies import word_count
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
 
 PARTITIONS = 10_000 if SOAK else 12
-LIMIT = 1800 if SOAK else 120
+LIMIT = patient(1800 if SOAK else 120)
 
 
 class Words(Spout):

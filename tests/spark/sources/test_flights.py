@@ -10,13 +10,14 @@ import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.soak import SOAK, soak_only
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 MONTHS = "12" if SOAK else "1"
-LIMIT = 400  # seconds
+LIMIT = patient(400)  # seconds
 SVG = "{http://www.w3.org/2000/svg}"
 
 

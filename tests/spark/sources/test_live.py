@@ -17,6 +17,7 @@ from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceErro
 from spark_bridge.sources import live
 from spark_bridge.sources.blocks import Block
 from spark_bridge.sources.width import Width
+from tests.patience import patient
 from tests.soak import chosen, soak_only
 from tests.spark.sources.test_serve import until
 from tests.spark.sources.topologies import FailsFirst, through
@@ -161,7 +162,7 @@ def test_a_topology_is_told_of_rows_that_change(spark: SparkSession) -> None:
     with LocalCluster(mode="inprocess", fail_fast=True) as cluster:
         run = cluster.submit(through(PartitionSpout(source)))
         with pytest.raises(Exception, match="not deterministic"):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
     source.close()
 
 
@@ -248,7 +249,7 @@ def test_each_row_of_a_live_dataframe_goes_through_an_embedded_cluster(spark: Sp
     source = RDDSource(frame)
     with LocalCluster(mode="inprocess") as cluster:
         run = cluster.submit(through(PartitionSpout(source), FailsFirst, tasks=2), capture=["echo"])
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         got = [tuple(tup["row"]) for tup in run.captured("echo")]
         assert run.counters["rows"].failed > 1000
     assert sorted(got) == [(n, f"row {n}") for n in range(5000)]

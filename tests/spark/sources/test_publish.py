@@ -13,6 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from multilang import LocalCluster
 from spark_bridge import DamagedError, PartitionSpout, PublishedSource, SourceError, publish
+from tests.patience import patient
 from tests.spark.sources.test_live import all_rows
 from tests.spark.sources.topologies import FailsFirst, through
 
@@ -166,7 +167,7 @@ def test_a_topology_ends_with_the_name_of_a_damaged_file(copied: Path) -> None:
     path = parts(copied, ".parquet")[0]
     path.write_bytes(path.read_bytes()[:-100])
     with LocalCluster(mode="inprocess", fail_fast=True) as cluster, pytest.raises(Exception, match=path.name):
-        cluster.submit(through(PartitionSpout(str(copied)))).wait(timeout=60)  # submit may read so far already
+        cluster.submit(through(PartitionSpout(str(copied)))).wait(timeout=patient(60))  # submit may read so far already
 
 
 def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_each_row_goes_through_an_embedded_cluster(numbers: str) -> None:
             PartitionSpout(numbers), FailsFirst, tasks=2, multilang_exchange="root"
         )  # no row fails with another
         run = cluster.submit(rows, capture=["echo"])
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         got = [tuple(tup["row"]) for tup in run.captured("echo")]
     assert sorted(got) == [(n, f"row {n}") for n in range(3000)]
 

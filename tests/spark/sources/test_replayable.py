@@ -13,6 +13,7 @@ from multilang.component.collector import SpoutCollector
 from multilang.local import LocalCluster
 from multilang.protocol.codec import dumps, loads
 from spark_bridge import ChangedRowsError, ListSource, ReplayablePartitionSpout
+from tests.patience import patient
 from tests.spark.job.components import Split
 from tests.spark.stream.conftest import state_of
 from tests.state.topologies import Count
@@ -42,7 +43,7 @@ def test_each_row_of_a_source_counts_once_over_two_runs(tmp_path: Path) -> None:
     }
     for _ in range(2):
         with LocalCluster(mode="inprocess", conf=place) as cluster:
-            cluster.submit(exact).wait(timeout=120)
+            cluster.submit(exact).wait(timeout=patient(120))
         assert state_of(place) == {"one": 41, "two": 22, "three": 20}
 
 
@@ -50,7 +51,7 @@ def test_where_no_positions_are_saved_it_is_a_reliable_spout() -> None:
     memory = {"topology.state.provider": "memory"}
     with LocalCluster(mode="inprocess", conf=memory) as cluster:
         run = cluster.submit(listed("at-least-once"), capture=["sentences"])
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         assert len(run.captured("sentences")) == 42
 
 
@@ -159,11 +160,11 @@ def test_a_topology_whose_source_was_replaced_ends_and_what_it_counted_stays(tmp
         "topology.state.checkpoint.interval.ms": 100,
     }
     with LocalCluster(mode="inprocess", conf=place) as cluster:
-        cluster.submit(exact).wait(timeout=120)
+        cluster.submit(exact).wait(timeout=patient(120))
     other = listed("exact", [SENTENCES[2], [], SENTENCES[0]])
     with (
         LocalCluster(mode="inprocess", conf=place) as cluster,
         pytest.raises(Exception, match=r"ChangedRowsError .*partition 0 of the source 'list' has other rows"),
     ):
-        cluster.submit(other).wait(timeout=120)
+        cluster.submit(other).wait(timeout=patient(120))
     assert state_of(place) == {"one": 41, "two": 22, "three": 20}

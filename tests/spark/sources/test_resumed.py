@@ -19,6 +19,7 @@ from multilang.state.sqlite_file import SqliteConnection
 from spark_bridge import ChangedRowsError, ListSource, PartitionSource, PartitionSpout, RDDSource, SQLiteStore, publish
 from spark_bridge.sources.identity import Comparison, Mark, Sums, described
 from spark_bridge.sources.store import GroupReader
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.spark.sources.topologies import Echo, through
 
@@ -55,9 +56,9 @@ def read(source: PartitionSource, store: Path, acked: int | None = None, tasks: 
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, Echo, tasks=tasks), capture=["echo"])
         if acked is None:
-            running.wait(timeout=120)
+            running.wait(timeout=patient(120))
         else:
-            running.wait(until=lambda run: run.counters["rows"].acked >= acked, timeout=120)
+            running.wait(until=lambda run: run.counters["rows"].acked >= acked, timeout=patient(120))
     return [tup["row"][0] for tup in running.captured("echo")]
 
 
@@ -363,11 +364,11 @@ def test_a_topology_ends_when_another_one_took_its_group(tmp_path: Path) -> None
     spout.save_secs = 0.01
     with LocalCluster(mode="inprocess") as cluster:
         run = cluster.submit(through(spout))
-        run.wait(until=lambda run: run.counters["rows"].acked > 100, timeout=60)
+        run.wait(until=lambda run: run.counters["rows"].acked > 100, timeout=patient(60))
         with closing(sqlite3.connect(kept)) as file, file:  # what somebody who takes over does
             file.execute("UPDATE marks SET epoch = epoch + 1")
         with pytest.raises(Exception, match=r"ends: FencedError .* is read by another task by now"):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         assert run.counters["rows"].restarts == 0
 
 

@@ -30,6 +30,7 @@ from spark_bridge import (
 )
 from spark_bridge.sources import serve as serve_module
 from spark_bridge.sources.channel import MAX_ANSWER, connect
+from tests.patience import patient
 from tests.soak import soak_only
 from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from spark_bridge import Served
 
 SECRET = "a secret of more than sixteen characters"
-LIMIT = 60.0
+LIMIT = patient(60.0)
 
 
 @pytest.fixture
@@ -263,7 +264,7 @@ def test_wait_returns_when_every_row_was_acked(served: Served) -> None:
         served.wait(timeout=0.1)
     with LocalCluster() as cluster:
         run = cluster.submit(through(PartitionSpout(served.source), FailsFirst, tasks=2), capture=["echo"])
-        served.wait(timeout=120, progress=False)
+        served.wait(timeout=patient(120), progress=False)
         got = {tup["row"][0] for tup in run.captured("echo")}
     assert got == set(range(20_000))
     assert served.acked == 20_000
@@ -300,7 +301,7 @@ def test_a_spout_process_that_is_killed_goes_on_where_it_stopped(served: Served,
             if pid is not None:
                 os.kill(pid, signal.SIGKILL)
             until(lambda pid=pid: pid not in [task.pid for task in run.tasks], "it is started again")  # type: ignore[misc]
-        served.wait(timeout=120)
+        served.wait(timeout=patient(120))
         got = [tup["row"][0] for tup in run.captured("echo")]
         emitted = len(run.captured("rows"))
     assert set(got) == set(range(20_000))
@@ -489,11 +490,11 @@ def test_two_spouts_and_two_topologies_each_get_every_row_whatever_is_killed(ser
         until(lambda: served.acked > 2000, "the driver knows of the fast one")
         pid = next(task.pid for task in run.tasks if task.component == "slow")
         os.kill(pid, signal.SIGKILL)
-        served.wait(timeout=120)
-        run.wait(timeout=120)
+        served.wait(timeout=patient(120))
+        run.wait(timeout=patient(120))
         for each in captured:
             assert {tup["row"][0] for tup in run.captured(each)} == set(range(20_000)), each
     with LocalCluster("inprocess") as cluster:
         run = cluster.submit(through(PartitionSpout(served.source), Echo), name="later", capture=["echo"])
-        run.wait(timeout=120)
+        run.wait(timeout=patient(120))
         assert {tup["row"][0] for tup in run.captured("echo")} == set(range(20_000))

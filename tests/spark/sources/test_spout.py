@@ -35,6 +35,7 @@ from spark_bridge import (
 from spark_bridge.sources.identity import Mark, described
 from spark_bridge.sources.readahead import ReadAhead
 from spark_bridge.sources.store import GroupReader
+from tests.patience import patient
 from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def test_a_row_that_fails_for_ever_is_given_up_when_that_is_asked_for() -> None:
     spout.max_replays = 2
     running = run(through(spout, FailsAlways))
     assert sorted(echoed(running)) == ["a", "b"]
-    assert "gave up row 0:1 (partition:offset) after 3 failures" in running.errors[0].message
+    assert "on tuple 0:1 (partition:offset), after 3 failures" in running.errors[0].message
 
 
 def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
@@ -147,7 +148,7 @@ def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
     spout.save_secs = 0
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, FailsAlways), capture=["echo"])
-        running.wait(until=lambda run: store.watermarks("g/rows").get(1) == 1, timeout=60)
+        running.wait(until=lambda run: store.watermarks("g/rows").get(1) == 1, timeout=patient(60))
     assert sorted(echoed(running)) == list("abcdefghi")
     assert store.watermarks("g/rows") == {0: 2, 1: 1}
 
@@ -192,11 +193,11 @@ def test_a_process_that_is_killed_goes_on_from_the_sqlite_file(tmp_path: Path) -
     with LocalCluster() as cluster:
         running = cluster.submit(through(spout, TooMuch, multilang_source_store=str(kept)), capture=["rows", "echo"])
         for part in (500, 2000, 3500):
-            running.wait(until=lambda _, part=part: acked() > part, timeout=60)
+            running.wait(until=lambda _, part=part: acked() > part, timeout=patient(60))
             pid = next(task.pid for task in running.tasks if task.component == "rows")
             os.kill(pid, signal.SIGKILL)
-            running.wait(until=lambda run, pid=pid: pid not in [task.pid for task in run.tasks], timeout=60)
-        running.wait(timeout=120)
+            running.wait(until=lambda run, pid=pid: pid not in [task.pid for task in run.tasks], timeout=patient(60))
+        running.wait(timeout=patient(120))
         assert set(echoed(running)) == set(range(rows))
         assert len(running.captured("rows")) < rows + 3 * 1500  # from the watermark on, not from the start
 
@@ -214,7 +215,7 @@ def test_a_source_that_stays_out_of_reach_ends_the_task_with_its_words() -> None
     with LocalCluster(mode="inprocess", fail_fast=True) as cluster:
         running = cluster.submit(through(spout))
         with pytest.raises(Exception, match=r"SourceUnavailable.*not now"):
-            running.wait(timeout=60)
+            running.wait(timeout=patient(60))
 
 
 def test_the_next_partition_is_begun_when_there_are_rows_of_this_one() -> None:
@@ -300,7 +301,7 @@ def test_at_most_so_many_rows_are_under_way() -> None:
             most = max(most, run.counters["rows"].pending)
             return bool(run.counters["rows"].acked == 1000)
 
-        running.wait(until=look, timeout=60)
+        running.wait(until=look, timeout=patient(60))
     assert most <= 30
 
 
@@ -330,7 +331,7 @@ def test_other_fields_than_the_sources_are_refused_when_the_topology_is_built(ki
 def test_other_fields_of_a_source_that_tasks_ask_end_the_topology_without_another_start(kind: Any, mode: Any) -> None:
     with LocalCluster(mode=mode) as cluster:
         with pytest.raises(LocalClusterError, match=OTHERS) as caught:
-            cluster.submit(through(kind(Asked([[1]]), fields=["n"]))).wait(timeout=60)
+            cluster.submit(through(kind(Asked([[1]]), fields=["n"]))).wait(timeout=patient(60))
         assert "Traceback" not in str(caught.value)
         for run in cluster.topologies.values():
             assert len([error for error in run.errors if error.fatal]) == 1
@@ -343,7 +344,7 @@ def test_a_spout_without_a_source_ends_the_topology_without_another_start() -> N
         with pytest.raises(
             LocalClusterError, match=r"the spout has no source; put its URL into the conf as 'multilang\.source'"
         ):
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         assert run.counters["rows"].restarts <= 1
 
 
@@ -365,7 +366,7 @@ def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path)
     store.close()
     again.close()
     with pytest.raises(SourceError, match="can't keep how far the spout is"):
-        SQLiteStore(str(tmp_path / "no folder" / "x")).load("g")
+        SQLiteStore(str(tmp_path / "kept.sqlite" / "x")).load("g")
 
 
 def test_the_usual_file_is_in_a_folder_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,7 +474,7 @@ def test_whatever_the_partitions_are_like_each_row_arrives_once(parts: list[list
     with LocalCluster(mode="simulated", seed=seed) as cluster:
         spout = PartitionSpout(source, store=DictStore(), group="g")
         running = cluster.submit(through(spout, FailsFirst, tasks=tasks), capture=["echo"])
-        running.wait(timeout=600)
+        running.wait(timeout=patient(600))
         assert sorted(echoed(running)) == sorted(row for part in parts for row in part)
 
 
@@ -489,7 +490,7 @@ def test_a_group_never_takes_the_progress_of_another_of_todays(tmp_path: Path) -
         builder.set_bolt("echo", Echo).shuffle_grouping(component)
         with LocalCluster(mode="inprocess") as cluster:
             run = cluster.submit(builder.build(name), capture=["echo"])
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         return len(run.captured("echo"))
 
     path = tmp_path / "marks.sqlite"
@@ -508,7 +509,7 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
         builder.set_bolt("echo", Echo).shuffle_grouping(component)
         with LocalCluster(mode="inprocess") as cluster:
             run = cluster.submit(builder.build(name), capture=["echo"])
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
         return len(run.captured("echo"))
 
     assert read("rows") == 50
@@ -547,7 +548,7 @@ def test_the_progress_of_a_group_with_a_slash_goes_along_by_what_the_error_says(
         builder.set_bolt("echo", Echo).shuffle_grouping("rows")
         with LocalCluster(mode="inprocess") as cluster:
             run = cluster.submit(builder.build("shop"), capture=["echo"])
-            run.wait(timeout=60)
+            run.wait(timeout=patient(60))
             return len(run.captured("echo"))
 
     assert read("prod") == 50  # another group, whose name is the first part of the other's

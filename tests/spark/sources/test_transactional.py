@@ -30,6 +30,7 @@ from spark_bridge import (
     publish,
     serve,
 )
+from tests.patience import patient
 from tests.soak import soak_only
 from tests.spark.sources.topologies import Asked
 from tests.transactional.spouts.test_sources import Reader, Rows
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WORDS = ["moon", "sun", "star", "comet", "é"]
-LIMIT = 120
+LIMIT = patient(120)
 
 parts = st.lists(st.lists(st.integers(0, 9), max_size=30), max_size=4)
 

@@ -7,8 +7,9 @@ from threading import Thread
 from typing import Any
 
 from spark_bridge.sources.workers import Workers
+from tests.patience import patient
 
-LIMIT = 60.0
+LIMIT = patient(60.0)
 
 
 class Raced(SimpleQueue[Any]):

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tests.cli.command import ROOT
+from tests.patience import patient
 from tests.soak import soak_only
 
 if TYPE_CHECKING:
@@ -24,5 +25,5 @@ def test_the_python_of_the_page_runs_from_top_to_bottom(spark_programs: None, tm
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     command = [sys.executable, "-m", "tests.spark.stream.manual", str(ROOT / "docs" / "spark-streaming.md")]
-    ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=500)
+    ran = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=patient(500))
     assert ran.returncode == 0, ran.stderr[-3000:]

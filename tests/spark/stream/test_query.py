@@ -20,6 +20,7 @@ from multilang.state.providers import provider_of
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
 from spark_bridge.stream import BatchProgress, stream_topology
 from spark_bridge.stream.checkpoint import QueryLog, written_directly
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.spark.job.components import Count, Rows, Split, Words
 from tests.spark.job.test_stateful import wider
@@ -89,7 +90,7 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
     stored.close()
     # The embedded cluster goes on from there, and then the query from where it was.
     with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": 50}) as cluster:
-        cluster.submit(topology).wait(timeout=120)
+        cluster.submit(topology).wait(timeout=patient(120))
     lines.put(sentences(0, 10))
     with start() as query:
         query.process_available()
@@ -258,7 +259,7 @@ def test_in_which_order_sources_are_given_does_not_matter(spark: SparkSession, t
             each_batch=lambda result, batch: found.extend(result.rdd("joined").map(lambda row: row[:2]).collect()),
             trigger={"availableNow": True},
         )
-        query.wait(timeout=120)
+        query.wait(timeout=patient(120))
     assert sorted(map(tuple, found)) == [
         ("first", "first 0"), ("first", "first 2"), ("second", "second 0"), ("second", "second 2"),
     ]  # fmt: skip
@@ -293,7 +294,7 @@ def test_failed_rows_are_replayed_within_their_batch_and_told_of(
         trigger={"availableNow": True},
         progress=told.append,
     )
-    query.wait(timeout=120)
+    query.wait(timeout=patient(120))
     assert [(each.rows, each.acked, each.failed, each.replayed, each.lost) for each in told] == [(4, 3, 5, 3, 1)]
     (batch,) = told
     assert batch.process_rate <= 4 / batch.seconds * 1.1

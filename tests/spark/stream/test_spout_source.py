@@ -26,6 +26,7 @@ from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
 from spark_bridge.stream.spout_source import SpoutReader, StormSpoutSource
+from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import SOAK, chosen, soak_only
 from tests.spark.stream.conftest import state_of
@@ -148,7 +149,7 @@ exec {sys.executable} "$@"
         conf={"test.sentences": 20},
         trigger={"availableNow": True},
     ) as query:
-        query.wait(timeout=300)
+        query.wait(timeout=patient(300))
     assert state_of(place) == words_of(20)
     assert first.is_dir()
     assert [each.message for each in caplog.records if "is started again from its checkpoint" in each.message]
@@ -192,7 +193,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
 
     def embedded(sentences: int) -> None:
         with LocalCluster(mode="inprocess", conf={**durable, "test.sentences": sentences}) as cluster:
-            cluster.submit(exact).wait(timeout=120)
+            cluster.submit(exact).wait(timeout=patient(120))
 
     embedded(50)
     query("first", 81)
@@ -304,7 +305,7 @@ def test_a_driver_that_is_killed_loses_nothing_and_counts_nothing_twice(spark_pr
 
     def end(process: subprocess.Popen[bytes]) -> str:
         try:
-            return process.communicate(timeout=300)[1].decode()
+            return process.communicate(timeout=patient(300))[1].decode()
         finally:
             try:
                 os.killpg(process.pid, signal.SIGKILL)

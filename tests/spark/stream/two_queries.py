@@ -6,6 +6,7 @@ import sys
 
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
+from tests.patience import patient
 from tests.spark.stream.drivers import settings_of
 from tests.state.topologies import topology
 
@@ -22,7 +23,7 @@ def main() -> None:
                 state=f"{folder}/state",
                 trigger={"availableNow": True},
             ) as query:
-                query.wait(300)
+                query.wait(patient(300))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from multilang.transactional import Committer, MemoryTransactionalSpout, Transac
 from multilang.transactional.maps import RedisBacking, SqliteBacking, TransactionalMap
 from multilang.transactional.names import STORE
 from multilang.transactional.stores.sqlite import PATH
+from tests.patience import patient
 from tests.soak import SOAK, combined
 
 WORDS = ["moon", "sun", "star", "sea"]
@@ -101,7 +102,7 @@ def run(place, rows, conf, is_attribute, tasks):
     builder.set_bolt("count", Count(found, is_attribute), parallelism=tasks).fields_grouping("rows", "word")
     try:
         with LocalCluster(mode="inprocess", conf=conf) as cluster:
-            cluster.submit(builder.build()).wait(timeout=60)
+            cluster.submit(builder.build()).wait(timeout=patient(60))
         return {word: count for word, count in found.multi_get(WORDS).items() if count}
     finally:
         Count.ended = None
@@ -207,7 +208,7 @@ def test_a_map_that_is_an_attribute_begins_beside_one_that_is_hidden(tasks, tmp_
         builder = TransactionalTopologyBuilder("older", "rows", spout)
         builder.set_bolt("count", Both(*maps), parallelism=tasks).fields_grouping("rows", "word")
         with LocalCluster(mode="inprocess", conf=conf) as cluster:
-            cluster.submit(builder.build()).wait(timeout=60)
+            cluster.submit(builder.build()).wait(timeout=patient(60))
         found = [each.multi_get(WORDS) for each in maps]
         for each in maps:
             each.close()

@@ -24,6 +24,7 @@ from multilang.transactional.maps.registry import MapRegistry, StoredNotes
 from multilang.transactional.names import ID, STORE
 from multilang.transactional.stores import open_state
 from multilang.transactional.stores.sqlite import FILE, PATH
+from tests.patience import patient
 from tests.soak import combined
 
 KINDS = [TransactionalMap, OpaqueMap]
@@ -87,7 +88,7 @@ class Place:
         builder.set_bolt(id, bolt).global_grouping("rows")
         try:
             with LocalCluster(mode="inprocess", conf=self.conf) as cluster:
-                cluster.submit(builder.build()).wait(timeout=60)
+                cluster.submit(builder.build()).wait(timeout=patient(60))
         finally:
             for each in bolt.maps:
                 each.close()

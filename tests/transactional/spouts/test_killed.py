@@ -10,6 +10,7 @@ import pytest
 
 from multilang.local import LocalCluster
 from multilang.transactional import OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
+from tests.patience import patient
 from tests.servers import KafkaServer, RedisServer, ZooKeeperServer, wait_for
 from tests.soak import SOAK, soak_only
 from tests.transactional.spouts.sources import FilledFiles, FilledKafka, FilledRedis
@@ -17,7 +18,7 @@ from tests.transactional.spouts.test_counts import WORDS, add, conf, holds
 from tests.transactional.spouts.topologies import word_count
 
 KILLS = 20 if SOAK else 2
-LIMIT = 300  # seconds, for servers that are started again
+LIMIT = patient(300)  # seconds, for servers that are started again
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600 if KILLS > 2 else 600)]
 

@@ -35,6 +35,7 @@ from multilang.transactional.names import CURRENT, USER
 from multilang.transactional.spouts import history, source
 from multilang.transactional.spouts.files import INDEX
 from multilang.transactional.spouts.history import KEY, ChangedSourceError
+from tests.patience import patient
 from tests.soak import SOAK
 from tests.transactional.kept import Kept, kept_conf
 from tests.transactional.spouts.topologies import word_count
@@ -419,7 +420,7 @@ def test_a_topology_whose_source_is_another_ends_before_it_counts_anything(mode,
 
     def count():
         with LocalCluster(mode=mode, conf=conf) as cluster:
-            cluster.submit(word_count(place.spout(False), found)).wait(timeout=60)
+            cluster.submit(word_count(place.spout(False), found)).wait(timeout=patient(60))
 
     count()
     place.put([["b"] * 10 + ["a"] * 30])

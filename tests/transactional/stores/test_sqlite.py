@@ -22,6 +22,7 @@ from multilang.transactional import (
 )
 from multilang.transactional.stores import open_state, sqlite
 from multilang.transactional.stores.sqlite import SqliteTransactionalState
+from tests.patience import patient
 from tests.transactional.topologies import topology
 
 ROOT = Path(__file__).parents[3]
@@ -133,18 +134,18 @@ def test_a_second_topology_in_the_same_process_is_refused_until_the_first_one_en
     monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
     conf = {sqlite.PATH: str(tmp_path / "transactions.sqlite"), "test.database": str(tmp_path / "counts.sqlite")}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
         with pytest.raises(
             TaskStartError, match=r"is in use by topology 'words' \(process \d+ on .*, since 20.*end that one first"
         ):
             cluster.submit(topology, name="second")
         cluster.kill("words")
-        cluster.submit(topology, name="third").wait(timeout=60)
+        cluster.submit(topology, name="third").wait(timeout=patient(60))
     broken = TransactionalTopologyBuilder("words", "spout", Unfinished).build
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         with pytest.raises(TaskStartError, match="has no exhausted, no num_partitions method"):
             cluster.submit(broken("broken"))
-        cluster.submit(topology).wait(timeout=60)
+        cluster.submit(topology).wait(timeout=patient(60))
 
 
 class Unfinished(PartitionedTransactionalSpout):

@@ -14,12 +14,14 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import InUseError, StateError, StoreGoneError
-from multilang.transactional.stores import zookeeper_client
+from multilang.transactional.stores import zookeeper_bounds, zookeeper_client
 from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
-from tests.servers import Wire, ZooKeeperServer, free_port, wait_for
+from tests.patience import paced, patient
+from tests.servers import LIMIT, Wire, ZooKeeperServer, free_port, wait_for
 from tests.soak import SOAK
 
-KILLS = 20 if SOAK else 3
+KILLS = 20 if SOAK else 2  # one of them is longer than a session
+SHORT = {"storm.zookeeper.session.timeout": patient(1000)}  # the shortest that the server takes
 
 
 @pytest.fixture
@@ -85,8 +87,22 @@ def test_ids_and_roots_are_apart(opened, client):
     assert client.get("/elsewhere/a/x")[0] == b"3"
 
 
+def test_a_client_that_is_started_again_may_end_its_session_again(zookeeper):
+    from kazoo.client import KazooClient
+
+    refused = []
+    client = zookeeper_bounds.bounded(KazooClient(f"127.0.0.1:{zookeeper.port}", timeout=patient(2)), refused.append)
+    for _ in range(2):
+        client.start(timeout=LIMIT)
+        assert client.exists("/") is not None
+        client._connection._stops_by *= 0.001  # as if the end before was long ago
+        client.stop()
+    client.close()
+    assert refused == []
+
+
 def test_a_zookeeper_that_is_killed_and_started_again_loses_nothing_and_is_waited_for(tmp_path, zookeeper, monkeypatch):
-    monkeypatch.setattr(zookeeper_client, "PATIENCE_SECS", 120)  # a busy machine takes long to start a server
+    monkeypatch.setattr(zookeeper_client, "PATIENCE_SECS", patient(120))  # a busy machine takes long to start a server
     server = ZooKeeperServer(tmp_path)
     server.start()
     state = ZooKeeperTransactionalState({**server.conf, "storm.id": "run-1"}, "killed")
@@ -97,7 +113,7 @@ def test_a_zookeeper_that_is_killed_and_started_again_loses_nothing_and_is_waite
         for kill in range(KILLS):
             wait_for(lambda enough=50 * (kill + 1): done > enough, "it goes on")
             server.kill()
-            time.sleep(0.2 if kill else 3)  # once longer than a session
+            time.sleep(0.2 if kill else paced(3))  # once longer than a session
             server.start()
 
     thread = threading.Thread(target=killer)
@@ -130,13 +146,13 @@ def test_a_zookeeper_that_does_not_answer_is_named_with_the_keys_that_say_where_
 
 def test_a_second_topology_of_the_same_id_is_refused(opened):
     opened("shared").claim()
-    second = opened("shared", **{"storm.id": "run-2", "storm.zookeeper.session.timeout": 1000})
+    second = opened("shared", **{"storm.id": "run-2", **SHORT})
     start = time.monotonic()
     with pytest.raises(
         StateError, match=r"in use by topology 'counts' \(process \d+ on .*, since 20.*give .* another id"
     ):
         second.claim()
-    assert time.monotonic() - start < 60
+    assert time.monotonic() - start < patient(60)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +169,7 @@ def test_a_second_topology_of_the_same_id_is_refused(opened):
 )
 def test_a_second_topology_of_the_same_id_is_refused_also_under_another_name_of_the_place(opened, name):
     opened(claims=True).set_data("coordinator/currtx", 3)
-    second = opened(**name, **{"storm.id": "run-2", "storm.zookeeper.session.timeout": 1000})
+    second = opened(**name, **{"storm.id": "run-2", **SHORT})
     assert second.get_data("coordinator/currtx") == 3
     with pytest.raises(InUseError, match="in use by topology 'counts'"):
         second.claim(waits=False)
@@ -187,7 +203,7 @@ state.close()
 @pytest.fixture
 def another(zookeeper, request):
     """A process that has claimed the id which is the test's name, and sets something at each line that it is given."""
-    conf = json.dumps({**zookeeper.conf, "storm.id": "run-2", "storm.zookeeper.session.timeout": 1000})
+    conf = json.dumps({**zookeeper.conf, "storm.id": "run-2", **SHORT})
     command = [sys.executable, "-c", CLAIMS, conf, request.node.name]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "claimed\n"
@@ -205,7 +221,7 @@ def test_a_coordinator_that_slept_while_another_topology_took_over_changes_nothi
     state = opened()
     state.claim()
     another.send_signal(signal.SIGCONT)
-    said, _ = another.communicate("go\n", timeout=90)
+    said, _ = another.communicate("go\n", timeout=patient(90))
     assert re.search(
         r"FencedError: .* was taken over by topology 'counts' \(process \d+ .*\(epoch 2; this one has 1\)", said
     )
@@ -217,7 +233,7 @@ def test_a_coordinator_that_slept_and_was_not_replaced_goes_on(another, opened, 
     another.send_signal(signal.SIGSTOP)
     wait_for(lambda: client.exists(owner) is None, "its session ends")
     another.send_signal(signal.SIGCONT)
-    said, _ = another.communicate("go\n", timeout=90)
+    said, _ = another.communicate("go\n", timeout=patient(90))
     assert said == ""
     assert opened().get_data("coordinator/currtx") == 3
 
@@ -305,7 +321,7 @@ def test_a_claim_whose_answer_was_lost_is_a_claim(opened, wire):
 
 
 def test_a_coordinator_that_is_cut_off_is_replaced_and_writes_nothing_when_it_is_back(opened, wire):
-    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, "storm.zookeeper.session.timeout": 1000})
+    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, **SHORT})
     state.set_data("coordinator/currtx", 7)
     wire.cut.set()
     late: list = []
@@ -318,7 +334,7 @@ def test_a_coordinator_that_is_cut_off_is_replaced_and_writes_nothing_when_it_is
 
     thread = threading.Thread(target=write)
     thread.start()  # it waits for the answer
-    other = opened(**{"storm.id": "run-2", "topology.name": "other", "storm.zookeeper.session.timeout": 1000})
+    other = opened(**{"storm.id": "run-2", "topology.name": "other", **SHORT})
     other.claim()  # as soon as the session has ended
     other.set_data("coordinator/currtx", 20)
     wire.cut.clear()
@@ -330,7 +346,7 @@ def test_a_coordinator_that_is_cut_off_is_replaced_and_writes_nothing_when_it_is
 
 def test_an_owner_whose_session_ended_is_known_again_as_soon_as_it_is_back(opened, wire, client, request):
     """Though it has nothing to write."""
-    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, "storm.zookeeper.session.timeout": 1000})
+    state = opened(claims=True, **{"transactional.zookeeper.port": wire.port, **SHORT})
     owner = f"/transactional/{request.node.name}/owner"
     wire.cut.set()
     wait_for(lambda: client.exists(owner) is None, "its session ends")

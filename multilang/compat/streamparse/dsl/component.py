@@ -36,8 +36,8 @@ class ComponentSpec:
         self.component_cls = component_cls
         self.name = name
         self.par = _checked_par(component_cls.par if par is None else par)
-        self.config = _json_conf(component_cls.config if config is None else config)
-        self.outputs = _streams(component_cls.outputs if outputs is None else outputs)
+        self.config = conf_of(component_cls.config if config is None else config)
+        self.outputs = streams_of(component_cls.outputs if outputs is None else outputs)
         self.inputs = _inputs(inputs)
         self.common = thrift.ComponentCommon(
             inputs=self.inputs, streams=self.outputs, parallelism_hint=self.par, json_conf=self.config
@@ -122,13 +122,23 @@ def _checked_par(par: Any) -> Any:
     return par
 
 
-def _json_conf(config: Any) -> str:
+def conf_of(config: Any) -> str:
+    """Return a component's conf as JSON text.
+
+    Raises:
+        TypeError: It is no dict.
+    """
     if config is not None and not isinstance(config, dict):
         raise TypeError(f"config is a dict of settings, not {config!r}")
     return json.dumps(as_simplejson_sends(config or {}))
 
 
-def _streams(outputs: Any) -> dict[str, thrift.StreamInfo]:
+def streams_of(outputs: Any) -> dict[str, thrift.StreamInfo]:
+    """Return the streams that a component's ``outputs`` declare, by name.
+
+    Raises:
+        TypeError: It is no list of names and Streams.
+    """
     if outputs is None:
         outputs = []
     if not isinstance(outputs, list | tuple):

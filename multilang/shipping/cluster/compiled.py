@@ -1,0 +1,69 @@
+"""Classes of our own that Storm's daemons need, compiled once for a JDK and kept beside Storm's jars.
+
+A compiler is a JVM that costs as much as a daemon's start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+
+from multilang.shipping.cluster.artifacts import BRIEF_JVM, java
+from multilang.shipping.errors import ClusterError
+
+# A compiler opens each: all of Storm's jars take it three times as long.
+_NEEDED = ("storm-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar")
+
+
+def put(source: Path, jars: Path, jar: Path) -> None:
+    """Make a jar of a class, or copy the one that was made before.
+
+    Args:
+        source: The class's file, which imports what is in Storm's jars alone.
+        jars: The folder of Storm's jars.
+        jar: The jar to make.
+
+    Raises:
+        ClusterError: There is no JDK here, or it can't compile the class.
+    """
+    program = java() or "java"
+    kept = _kept(source, jars, Path(program).resolve())
+    jar.parent.mkdir(exist_ok=True)
+    if not kept.exists():
+        if not os.access(kept.parent, os.W_OK):
+            _compile(source, program, jars, jar)
+            return
+        with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f"{kept.stem}-") as folder:
+            made = Path(folder, kept.name)
+            _compile(source, program, jars, made)
+            made.replace(kept)  # it appears complete or not at all
+    shutil.copyfile(kept, jar)
+
+
+def _kept(source: Path, jars: Path, program: Path) -> Path:
+    """Return the file that keeps what this Java has compiled, which may not exist yet."""
+    changed = program.stat().st_mtime_ns if program.exists() else 0
+    key = hashlib.sha256(f"{program} {changed}\n".encode() + source.read_bytes()).hexdigest()[:16]
+    return jars.parent / f"{jars.name}-{source.stem}-{key}.jar"
+
+
+def _compile(source: Path, program: str, jars: Path, jar: Path) -> None:
+    compiler = ("-m", "jdk.compiler/com.sun.tools.javac.Main")
+    needed = os.pathsep.join(str(path) for pattern in _NEEDED for path in sorted((jars / "lib").glob(pattern)))
+    with tempfile.TemporaryDirectory(prefix="multilang-java-") as folder:
+        shown = subprocess.run(
+            [program, *BRIEF_JVM, *compiler, "-d", folder, "-cp", needed, str(source)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if shown.returncode:
+            raise ClusterError(f"{source.name} can't be compiled:\n{shown.stdout}{shown.stderr}")
+        with zipfile.ZipFile(jar, "w") as archive:
+            for path in Path(folder).iterdir():
+                archive.write(path, path.name)
