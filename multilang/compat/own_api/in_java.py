@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 
 from multilang.compat.own_api.declarations import STREAMS, stream_arguments
-from multilang.compat.own_api.inputs import quoted
-from multilang.compat.own_api.parts import is_literal
+from multilang.compat.own_api.parts import is_literal, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-import json
+
+from multilang.compat.own_api.parts import quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
-    from multilang.compat.own_api.topologies import Declared
+    from multilang.compat.own_api.parts import Part
+    from multilang.compat.own_api.source import Source
 
 _PLAIN = {
     "ALL": "all_grouping",
@@ -26,16 +29,26 @@ class Inputs:
     """The inputs of a bolt.
 
     Args:
-        topology: The topology that the bolt is in.
         bolt: The bolt's name.
+        source: The file.
+        source_of: Returns the name and class of the component that an expression stands for, if it is one.
+        keep: Notes at a node why the topology stays as it is.
 
     Attributes:
         used: The names that are left unused when the inputs are written over, as nodes.
     """
 
-    def __init__(self, topology: Declared, bolt: str) -> None:
-        self.topology = topology
+    def __init__(
+        self,
+        bolt: str,
+        source: Source,
+        source_of: Callable[[ast.expr], tuple[str, Part] | None],
+        keep: Callable[[Any, str], None],
+    ) -> None:
         self.bolt = bolt
+        self.source = source
+        self.source_of = source_of
+        self.keep = keep
         self.used: set[ast.AST] = set()
 
     def write(self, inputs: ast.expr) -> list[str]:
@@ -63,7 +76,7 @@ class Inputs:
         elif isinstance(inputs, ast.Name):
             yield inputs, None
         elif not (isinstance(inputs, ast.Constant) and inputs.value is None):
-            self.topology.keep(inputs, f"the inputs of {self.bolt!r} are not written as a list or a dict")
+            self.keep(inputs, f"the inputs of {self.bolt!r} are not written as a list or a dict")
 
     def _stream(self, node: ast.expr) -> tuple[str, str] | None:
         """Return a source's name and stream."""
@@ -75,12 +88,10 @@ class Inputs:
             and isinstance(node.slice.value, str)
         ):
             of, stream = node.value, node.slice.value
-        found = self.topology.source_of(of)
+        found = self.source_of(of)
         if found is None:
-            text = self.topology.source.segment(node)
-            self.topology.keep(
-                node, f"the input {text} of {self.bolt!r} is no component that its class declares before"
-            )
+            text = self.source.segment(node)
+            self.keep(node, f"the input {text} of {self.bolt!r} is no component that its class declares before")
             return None
         self.used.update(ast.walk(node))
         return found[0], stream
@@ -89,10 +100,10 @@ class Inputs:
         """Return the grouping of an input that names none."""
         if isinstance(source, ast.Subscript):
             return "shuffle_grouping", []
-        found = self.topology.source_of(source)
+        found = self.source_of(source)
         is_direct = None if found is None else found[1].is_direct
         if is_direct is None:
-            self.topology.keep(
+            self.keep(
                 source,
                 f"the outputs of {at[0]!r} are not written as a list, so that the grouping of {self.bolt!r} is not known",
             )
@@ -102,7 +113,7 @@ class Inputs:
     def _grouping(self, node: ast.expr) -> tuple[str, list[str]] | None:
         """Return the builder's method for a grouping, and its fields."""
         called = node.func if isinstance(node, ast.Call) else node
-        home, _, name = (self.topology.source.dotted(called) or "").rpartition(".")
+        home, _, name = (self.source.dotted(called) or "").rpartition(".")
         known = home in _HOMES
         if known and name in _PLAIN and called is node:
             self.used.update(ast.walk(node))
@@ -113,16 +124,9 @@ class Inputs:
             if len(names) == len(fields) == len(set(names)) > 0:
                 self.used.update(ast.walk(called))
                 return "fields_grouping", [quoted(each) for each in names]
-            self.topology.keep(node, f"the fields by which {self.bolt!r} subscribes are not written as different texts")
+            self.keep(node, f"the fields by which {self.bolt!r} subscribes are not written as different texts")
         elif known and name.startswith("custom"):
-            self.topology.keep(
-                node, f"{self.bolt!r} subscribes by a grouping in Java; write a CustomGrouping in Python instead"
-            )
+            self.keep(node, f"{self.bolt!r} subscribes by a grouping in Java; write a CustomGrouping in Python instead")
         else:
-            self.topology.keep(node, f"the grouping of {self.bolt!r} is not written as one of Grouping's")
+            self.keep(node, f"the grouping of {self.bolt!r} is not written as one of Grouping's")
         return None
-
-
-def quoted(text: str) -> str:
-    """Return a text as Python's source has it."""
-    return json.dumps(text, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 from dataclasses import dataclass
 
@@ -177,6 +178,11 @@ def literal(expression: ast.expr) -> Any:
     """Return the value of an expression that is written out; None if it is not, or no value that JSON has."""
     value = ast.literal_eval(expression) if is_literal(expression) else None
     return value if isinstance(value, dict | int | str) else None
+
+
+def quoted(text: str) -> str:
+    """Return a text as Python's source has it."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _value(line: list[tuple[Source, ast.ClassDef]], name: str) -> tuple[ast.expr | None, Source | None]:

@@ -10,8 +10,8 @@ import ast
 import os
 
 from multilang.compat.own_api.in_java import ARGUMENTS, InJava, kind_of
-from multilang.compat.own_api.inputs import Inputs, quoted
-from multilang.compat.own_api.parts import Part, Parts, in_scope, is_literal, is_stored, literal
+from multilang.compat.own_api.inputs import Inputs
+from multilang.compat.own_api.parts import Part, Parts, in_scope, is_literal, is_stored, literal, quoted
 from multilang.compat.own_api.source import Edits
 from multilang.compat.own_api.statement import Statement, behind, heading, joined
 
@@ -165,7 +165,7 @@ class Declared:
                 self.keep(call, f"the name of {attribute!r} is not written as a text")
         if name in {known for known, _ in self._specs.values()}:
             self.keep(call, f"there are two components with the name {name!r}")
-        inputs = Inputs(self, name)
+        inputs = Inputs(name, self.source, self.source_of, self.keep)
         chain = inputs.write(given["inputs"]) if "inputs" in given else []
         if not chain and not part.is_spout and not self.reasons:
             self.keep(call, f"the bolt {name!r} has no inputs")

@@ -30,7 +30,8 @@ _METHODS = {  # that are replaced below, each with its parameters, or called the
     "_read_socket": 2,
     "_socket_error_handling": None,
 }
-_ATTRIBUTES = "_connection", "_session_timeout", "_stopped"
+_CONNECTION = "_connection"
+_ATTRIBUTES = _CONNECTION, "_session_timeout", "_stopped"
 
 
 def bounded(client: Any, refused: Callable[[str], None]) -> Any:
@@ -50,7 +51,7 @@ def bounded(client: Any, refused: Callable[[str], None]) -> Any:
             f"kazoo {__version__} is made otherwise than 2.10 and 2.11 ({', '.join(others)}), so that answers of a ZooKeeper would have no "
             "bounds: install one of these, pip install 'kazoo>=2.10,<2.12'"
         )
-    client._connection = _BoundedConnection(client, refused)
+    vars(client)[_CONNECTION] = _BoundedConnection(client, refused)
     return client
 
 
@@ -61,7 +62,7 @@ def _has(name: str, parameters: int | None) -> bool:
 
 class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
     def __init__(self, client: Any, refused: Callable[[str], None]) -> None:
-        given = client._connection
+        given = vars(client)[_CONNECTION]
         super().__init__(client, given.retry_sleeper, client.logger, given.sasl_options)
         self._refused = refused
         self._most_secs: float = client._session_timeout / 1000  # what is asked for, whatever a server grants
