@@ -154,12 +154,13 @@ need_environment() {
     wanted=$(printf '%s\n' $known "$@" | sort -u | paste -sd ' ' -)
     say "Installing storm-multilang with: $wanted (some seconds to a few minutes) ..."
     rm -f "$stamp"
-    # In CI, what was looked at and nothing else: fixed versions by the hashes of their files (scripts/lock). The lock
-    # names all that they need; pip would look for newer ones wherever a package asks for another one with an extra.
     : >"$log"
     if [ -n "${CI:-}" ]; then
-        install --no-deps --require-hashes -r "$root/scripts/lock.txt" || failed "pip could not install scripts/lock.txt"
+        # In CI, what was looked at and nothing else, by the hashes of its files (scripts/lock): also what builds packages.
+        sed -n 's/^\(setuptools==[^ ]*\) .*/\1/p' "$root/scripts/lock.txt" >"$venv/build.txt"
+        export UV_BUILD_CONSTRAINT=$venv/build.txt
+        install --no-deps --require-hashes -r "$root/scripts/lock.txt" || failed "scripts/lock.txt could not be installed"
     fi
-    install -e "$root[${wanted// /,}]" || failed "pip could not install the project"
+    install -e "$root[${wanted// /,}]" || failed "the project could not be installed"
     printf '%s\n%s\n' "$(fingerprint)" "$wanted" >"$stamp"
 }

@@ -1,27 +1,50 @@
-"""All that CI installs is named with its hashes."""
+"""All that CI installs is named with its hashes, and nothing is left to the day on which it is installed."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.soak import soak_only
 
 ROOT = Path(__file__).parents[2]
-LOCK = (ROOT / "scripts" / "lock.txt").read_text()
-ENTRY = re.compile(r"^([a-z0-9._-]+)==([^\s;]+)[^\n]*\n((?: +--hash=sha256:[0-9a-f]{64}[^\n]*\n)+)", re.MULTILINE)
+LOCK = ROOT / "scripts" / "lock.txt"
+ENTRY = re.compile(r"^(\S+==[^\n]*?) *\\\n((?: +--hash=sha256:[0-9a-f]{64}[^\n]*\n)+)", re.MULTILINE)
 NOT_IN_CI = {"kerberos", "supply"}
+PROJECT = "storm-multilang"
 
 
-def normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+class Locked(NamedTuple):
+    """What the lock file has for one package, on this machine."""
+
+    version: str
+    extras: set[str]
+
+
+def locked() -> dict[str, Locked]:
+    found = {}
+    for text, _ in ENTRY.findall(LOCK.read_text()):
+        entry = Requirement(text)
+        if entry.marker is None or entry.marker.evaluate():
+            [version] = entry.specifier
+            found[canonicalize_name(entry.name)] = Locked(version.version, entry.extras)
+    return found
 
 
 def test_everything_that_ci_installs_has_a_version_and_hashes() -> None:
-    names = [line for line in LOCK.splitlines() if line and not line.startswith((" ", "#"))]
-    assert len(names) == len(ENTRY.findall(LOCK)) > 50
-    assert "://" not in LOCK  # no index of one machine
+    text = LOCK.read_text()
+    names = [line for line in text.splitlines() if line and not line.startswith((" ", "#"))]
+    assert len(names) == len(ENTRY.findall(text)) > 50
+    assert "://" not in text  # no index of one machine
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is in Python 3.11")
@@ -31,8 +54,50 @@ def test_every_package_of_an_extra_is_in_the_lock_file() -> None:
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [lines for name, lines in project["optional-dependencies"].items() if name not in NOT_IN_CI]
-    wanted = {
-        normal(re.split(r"[\[<>=~! ;]", line)[0]) for lines in [project["dependencies"], *extras] for line in lines
-    }
-    locked = {normal(name) for name, _, _ in ENTRY.findall(LOCK)}
-    assert wanted - {"storm-multilang"} <= locked
+    wanted = [Requirement(line) for lines in [project["dependencies"], *extras] for line in lines]
+    assert missing("the project", wanted, set()) == []
+
+
+def missing(owner: str, wanted: list[Requirement], extras: set[str]) -> list[str]:
+    """Return what a package with these extras requires and the lock file does not have in a fitting version, with the same extras."""
+    lock = locked()
+    found = []
+    for each in wanted:
+        if each.marker is not None and not any(each.marker.evaluate({"extra": extra}) for extra in extras | {""}):
+            continue
+        have = lock.get(canonicalize_name(each.name))
+        fits = (
+            have is not None and each.specifier.contains(have.version, prereleases=True) and each.extras <= have.extras
+        )
+        if not fits and canonicalize_name(each.name) != PROJECT:
+            found.append(f"{owner} requires {each}, the lock file has {have}")
+    return found
+
+
+def test_whatever_a_locked_package_requires_is_in_the_lock_file_with_the_same_extras() -> None:
+    """A failure means that pip would look for the newest version, which is another one tomorrow: run scripts/lock."""
+    found, unlike = [], []
+    for name, entry in locked().items():
+        package = metadata.distribution(name)
+        if package.version == entry.version:
+            found += missing(name, [Requirement(line) for line in package.requires or ()], entry.extras)
+        else:
+            unlike.append(f"{name} {package.version}, not {entry.version}")
+    assert found == []
+    assert unlike == [] or not os.environ.get("CI")
+
+
+OLDEST, NEWEST = "pip==21.2.3", "pip"  # Python 3.10.0 brought the first
+
+
+@soak_only
+@pytest.mark.timeout(3600)  # it fetches and builds all that the tests need
+@pytest.mark.parametrize("pip", [OLDEST, NEWEST])
+def test_the_lock_file_is_installed_from_nothing_by_pip_itself(tmp_path: Path, pip: str) -> None:
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([python, "-m", "pip", "install", "--quiet", pip], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--require-hashes", "-r", LOCK]
+    shown = subprocess.run(install, capture_output=True, text=True)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    subprocess.run([python, "-m", "pip", "check"], check=True)
