@@ -137,6 +137,9 @@ class FileSpout(PositionSpout):
         if reader is not None:
             reader.close()
 
+    def _runner_gave_up(self) -> None:
+        self.close()  # as the end of a process would
+
     def _finish(self, reader: Reader) -> None:
         self._before = self._at(reader)
         self.close()

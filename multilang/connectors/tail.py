@@ -140,6 +140,9 @@ class TailSpout(PositionSpout):
         if file is not None:
             file.close()
 
+    def _runner_gave_up(self) -> None:
+        self.close()  # as the end of a process would
+
     # ---- inside ----
 
     def _begin(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gc
 import gzip
 import json
 import os
@@ -198,8 +197,6 @@ class AddsAndDies(FileSpout):
             raise OSError("dies")
 
 
-# A task that dies does not close its files, as a process that is killed would.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_file_that_is_added_moves_no_other_file_to_another_task(tmp_path) -> None:
     def named(letter, index):
         return next(file for n in range(99) if crc32(str(file := tmp_path / f"{letter}{n}.txt").encode()) % 2 == index)
@@ -213,7 +210,6 @@ def test_a_file_that_is_added_moves_no_other_file_to_another_task(tmp_path) -> N
     builder.set_bolt("sink", sink).shuffle_grouping("files")
     with LocalCluster("inprocess") as cluster:
         cluster.submit(builder.build("files")).wait(timeout=patient(60))
-    gc.collect()
     read = Counter(sink.values)
     assert {value for value in read if value[0] == "a"} == {f"a{n}" for n in range(30)}
     assert {value: count for value, count in read.items() if value[0] != "a"} == {f"c{n}": 1 for n in range(30)}
@@ -234,8 +230,6 @@ class Seen(CollectingSink):
         super().process(tup)
 
 
-# A simulated task that dies does not close its files, as a process that is killed would.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("positions", [True, False])
 @pytest.mark.parametrize("seed", range(60 if SOAK else 3))
 def test_no_row_of_any_file_is_lost_whatever_dies(tmp_path, seed, positions) -> None:
@@ -251,14 +245,10 @@ def test_no_row_of_any_file_is_lost_whatever_dies(tmp_path, seed, positions) -> 
         run = cluster.submit(builder.build("files"))
         run.wait(timeout=24 * 3600)
         assert run.faults_so_far
-    del run, cluster  # which have what the dead tasks had open
-    gc.collect()
     assert {int(value[1:]) for value in sink.values} == set(range(160))
     assert len(sink.failed) == 23
 
 
-# A simulated task that dies does not close its files, as a process that is killed would.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("seed", range(60 if SOAK else 4))
 def test_exact_alignment_counts_each_line_once_whatever_dies(tmp_path, seed) -> None:
     from multilang.state.providers import provider_of
@@ -279,8 +269,6 @@ def test_exact_alignment_counts_each_line_once_whatever_dies(tmp_path, seed) -> 
     faults = Faults(crash=0.02, late=0.0005, spouts=True, limit=15)
     with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
         cluster.submit(s.build("counts", conf)).wait(timeout=24 * 3600)
-    del cluster  # which has what the dead tasks had open
-    gc.collect()
     counts = {key: value[0] for key, value in stored(provider_of(conf), "count", 2).items()}
     assert counts == Counter(f"w{n % 7}" for number in range(3) for n in range(50 * number))
 

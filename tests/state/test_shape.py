@@ -262,6 +262,7 @@ def test_another_shape_gives_the_uninterrupted_result_or_is_told(tmp_path, caplo
                 before["letters"] != after["letters"]
                 or before["class"] != after["class"]
                 or before["says"] != after["says"]
+                or before["crossed"]
                 or after["crossed"]
             )
             assert not (before["says"] and after["says"]) or before["class"] != after["class"]
