@@ -2,7 +2,7 @@
 
     python -m tests.suite [ARGUMENT OF PYTEST]...
 
-No process outlives a run. A run that does not end within ``MULTILANG_TEST_LIMIT`` minutes shows the stacks of its
+What each test did, and how long it took, is in the environment's ``last-test.jsonl``. No process outlives a run. A run that does not end within ``MULTILANG_TEST_LIMIT`` minutes shows the stacks of its
 processes, names the tests under way, and is ended.
 """
 
@@ -70,7 +70,7 @@ def tests(family: Family, arguments: Sequence[str]) -> tuple[int, str]:
     if MEASURED:
         family.wait(family.start([sys.executable, "-m", "coverage", "erase"]))
     first = Run(family, arguments, deadline, workers())
-    first.wait()
+    first.wait(Path(sys.prefix) / "last-test.jsonl")
     again = None
     if first.status == 1 and first.failed and not first.uncollected:
         say(f"What failed is run once more, alone ({len(first.failed)} in all):")
@@ -149,8 +149,12 @@ class Run:
             env={**os.environ, reports.FOLDER: str(self.folder)},
         )
 
-    def wait(self) -> None:
-        """Wait until pytest ends, or its time is over, and end what is left of the run."""
+    def wait(self, copy: Path | None = None) -> None:
+        """Wait until pytest ends, or its time is over, and end what is left of the run.
+
+        Args:
+            copy: Where what the tests did is kept.
+        """
         try:
             with open(self.folder / reports.EVENTS, encoding="utf-8") as events:
                 self._follow(events)
@@ -166,6 +170,8 @@ class Run:
                 if self.status is not None:
                     say(f"left behind, and ended: {each}")
             self._conclude()
+            if copy is not None:
+                shutil.copy(self.folder / reports.EVENTS, copy)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _follow(self, events: TextIO) -> None:

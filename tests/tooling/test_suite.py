@@ -1,4 +1,4 @@
-"""How a run of the tests ends: whatever a test does, with a line that says so, soon, and with no process left."""
+"""A run of the tests ends soon whatever a test does, with a line that says how, and with no process left."""
 
 from __future__ import annotations
 

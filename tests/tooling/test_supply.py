@@ -24,7 +24,7 @@ PROJECT = "storm-multilang"
 
 
 class Locked(NamedTuple):
-    """What the lock file has for one package, on this machine."""
+    """The entry of the lock file for one package, on this machine."""
 
     version: str
     extras: set[str]
