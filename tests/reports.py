@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from xdist.workermanage import WorkerController
 
 FOLDER = "MULTILANG_TEST_RUN"  # the environment variable that names the run's folder
+ONLY = "only"  # a file there with the names of the tests that are run, as JSON; without it all are
 EVENTS = "events"
 STACKS_SUFFIX = ".stacks"
 STACKS = signal.SIGUSR2
@@ -38,6 +39,8 @@ def last_limit(secs: float) -> float:
 def pytest_configure(config: pytest.Config) -> None:
     folder = Path(os.environ[FOLDER])
     config.pluginmanager.register(Guard(folder))
+    if (folder / ONLY).exists():
+        config.pluginmanager.register(Only(set(json.loads((folder / ONLY).read_text(encoding="utf-8")))))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Events(folder))
 
@@ -77,6 +80,29 @@ def time_limit(item: pytest.Item) -> float:
         return float(mark.args[0])
     given = item.config.getoption("timeout")  # by whoever calls pytest
     return float(item.config.getini("timeout") if given is None else given)
+
+
+class Only:
+    """Leaves out all tests but some, whatever group they are in."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+        self.files = {each.partition("::")[0] for each in names}
+
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        if collection_path.is_dir():
+            return None
+        return os.path.relpath(collection_path, config.rootpath).replace(os.sep, "/") not in self.files or None
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> Generator[None, None, None]:
+        yield
+        left_out = [item for item in items if name(item.nodeid) not in self.names]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            items[:] = [item for item in items if name(item.nodeid) in self.names]
 
 
 class Events:

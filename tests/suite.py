@@ -74,8 +74,7 @@ def tests(family: Family, arguments: Sequence[str]) -> tuple[int, str]:
     again = None
     if first.status == 1 and first.failed and not first.uncollected:
         say(f"What failed is run once more, alone ({len(first.failed)} in all):")
-        # With the names that pytest has written down, which tell the group of each.
-        again = Run(family, [*arguments, "--last-failed", "--last-failed-no-failures=none"], deadline, 1)
+        again = Run(family, arguments, deadline, 1, only=list(first.failed))
         again.wait()
     if MEASURED:
         for command in (["combine", "--quiet"], ["report"]):
@@ -122,7 +121,14 @@ def workers() -> int:
 class Run:
     """One run of pytest, and of all processes that its tests start."""
 
-    def __init__(self, family: Family, arguments: Sequence[str], deadline: float, processes: int) -> None:
+    def __init__(
+        self,
+        family: Family,
+        arguments: Sequence[str],
+        deadline: float,
+        processes: int,
+        only: Sequence[str] | None = None,
+    ) -> None:
         self.family = family
         self.deadline = deadline
         self.begun = time.monotonic()
@@ -141,6 +147,8 @@ class Run:
             command.append("--color=yes")
         self.folder = Path(tempfile.mkdtemp(prefix="tests-"))
         (self.folder / reports.EVENTS).touch()
+        if only is not None:
+            (self.folder / reports.ONLY).write_text(json.dumps(only), encoding="utf-8")
         self.progress = Progress()
         self.process = family.start(
             command,

@@ -28,6 +28,7 @@ sys.exit(status)
 
 def run(folder: Path, program: str, limit_mins: float = 3.0, workers: int = 2) -> tuple[int, list[str]]:
     """Run a file of tests, each of which has a second, and return the exit status and the lines that were printed."""
+    (folder / "conftest.py").write_text(GROUPING)
     (folder / "pytest.ini").write_text("[pytest]\ntimeout = 1\n")
     (folder / "test_it.py").write_text("import os, pytest, subprocess, sys, time\n" + dedent(program))
     env = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "MULTILANG_"))}
@@ -37,6 +38,14 @@ def run(folder: Path, program: str, limit_mins: float = 3.0, workers: int = 2) -
     return ended.returncode, ended.stdout.splitlines()
 
 
+# As in our own folders, whose tests share a server.
+GROUPING = """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("of one server"))
+"""
 FINE = """
 def test_fine():
     pass
@@ -46,14 +55,14 @@ def test_fine():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_what_passes_alone_is_named_as_flaky_with_its_first_failure(tmp_path: Path, workers: int) -> None:
     program = """
-    @pytest.mark.xdist_group("of a server")
-    def test_flaky():
+    @pytest.mark.parametrize("id", ["a@b::c"])
+    def test_flaky(id):
         open("ran", "a").write("x")
         assert len(open("ran").read()) == 2
     """
     status, lines = run(tmp_path, FINE + dedent(program).replace('"ran"', repr(str(tmp_path / "ran"))), workers=workers)
     assert status == 0, lines
-    assert "flaky: test_it.py::test_flaky (first failure: AssertionError: assert 1 == 2)" in "\n".join(lines)
+    assert "flaky: test_it.py::test_flaky[a@b::c] (first failure: AssertionError: assert 1 == 2)" in "\n".join(lines)
     assert lines[-1] == "2 passed, 1 rerun"
     assert re.fullmatch(r"=+ 2 passed, 1 rerun in \S+s \(0:\d\d\) =+", lines[-2])
 
