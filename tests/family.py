@@ -51,6 +51,8 @@ class Family:
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, _interrupt)
 
     def start(self, command: Sequence[str | Path], *, beside: bool = False, **how: Any) -> subprocess.Popen[bytes]:
         """Start a process. ``beside``: it and what it starts are no part of what ``relatives`` and ``end`` see."""
@@ -99,8 +101,10 @@ class Family:
         if unfinished:
             yield unfinished
 
-    def wait(self, process: subprocess.Popen[bytes]) -> int:
-        while (status := self.status(process)) is None:
+    def wait(self, process: subprocess.Popen[bytes], secs: float = float("inf")) -> int | None:
+        """Return a process's exit status; None if it still runs after ``secs`` seconds."""
+        deadline = time.monotonic() + secs
+        while (status := self.status(process)) is None and time.monotonic() < deadline:
             select_for(self.ended)
         return status
 
@@ -124,6 +128,10 @@ class Family:
             time.sleep(0.01)
             self.reap()
         return list(ended.values())
+
+
+def _interrupt(number: int, _: object) -> None:
+    raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
 
 
 def select_for(descriptor: int) -> None:

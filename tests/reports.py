@@ -72,6 +72,25 @@ class Guard:
     def pytest_runtest_logfinish(self) -> None:
         faulthandler.cancel_dump_traceback_later()
 
+    # A report with half a character can't be sent to the process that counts, and would end this one.
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if not _is_sent(report.longreprtext) or not all(map(_is_sent, sum(report.sections, ()))):
+            report.longrepr = report.longreprtext.encode("utf-8", "backslashreplace").decode()
+            report.sections = [
+                (title, text.encode("utf-8", "backslashreplace").decode()) for title, text in report.sections
+            ]
+        return report
+
+
+def _is_sent(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 def time_limit(item: pytest.Item) -> float:
     """Return the seconds that pytest-timeout gives a test, 0 for no limit."""
@@ -181,7 +200,7 @@ class Groups(LoadGroupScheduling):
         return under_way
 
     def _reschedule(self, node: WorkerController) -> None:
-        if not node.shutting_down:
+        if not node.shutting_down and node in self.registered_collections:  # a new process may still collect
             while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
                 self._assign_work_unit(node)
             if not self.workqueue:

@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[1]
 LIMIT = "MULTILANG_TEST_LIMIT"
 LIMIT_MINS = 40.0
 SLOWEST = 20
+COMPILING_SECS = 600.0
+TYPES_SECS = 1200.0  # behind the tests
 STACKS_SECS = 3.0  # for all processes to write their stacks
 OPTIONS = ["--dist=loadgroup", "--no-loadscope-reorder", f"--durations={SLOWEST}", "-o", "console_output_style=classic"]
 COUNTED = ("failed", "error", "passed", "skipped", "xfailed", "xpassed", "rerun")
@@ -41,19 +43,31 @@ def main(arguments: Sequence[str]) -> int:
     """Run all checks and tests, and return the exit status."""
     begun = time.monotonic()
     family = Family()
+    try:
+        return checked(family, arguments, begun)
+    except KeyboardInterrupt as error:
+        say(f"scripts/test: red after {clock(time.monotonic() - begun)}: {error or 'interrupted'}")
+        return 130
+    finally:
+        family.beside.clear()
+        family.end()
+
+
+def checked(family: Family, arguments: Sequence[str], begun: float) -> int:
     lint = ROOT / "scripts" / "lint"
     with tempfile.TemporaryFile() as ignored, tempfile.TemporaryFile("w+") as said:
         # Meanwhile the tests are compiled, which all processes that run them would else do at once, each for itself.
         collect = [*pytest(arguments), "--collect-only", "-qq", "-p", "no:cacheprovider"]
         compiling = family.start(collect, stdout=ignored, stderr=ignored)
         status = family.wait(family.start([lint, "ruff", "format", "imports"]))
-        family.wait(compiling)
+        if family.wait(compiling, COMPILING_SECS) is None:
+            family.end()  # the tests themselves show what hangs, and where
         summary = "the code does not pass scripts/lint"
         if not status:
             # The types take longest, and are checked beside the tests.
             types = family.start(["nice", str(lint), "types"], beside=True, stdout=said, stderr=said)
             status, summary = tests(family, arguments)
-            wrong_types = family.wait(types)
+            wrong_types = family.wait(types, TYPES_SECS) != 0
             said.seek(0)
             say(said.read().rstrip())
             if wrong_types:
@@ -89,18 +103,29 @@ def tests(family: Family, arguments: Sequence[str]) -> tuple[int, str]:
         say(f"failed: {test} ({first.failed[test]})")
         if again is not None and test in again.failed:
             say(f"  alone, too: {again.failed[test]}")
+        elif again is not None:
+            say(
+                f"  alone: {again.outcomes.get(test, 'did not run')}; its process ended or hung"
+                * (test in first.stay_failed)
+            )
     for test in flaky:
         say(f"flaky: {test} (first failure: {first.failed[test]})")
     counts = Counter(outcome for test, outcome in first.outcomes.items() if test not in flaky)
     counts.update(passed=len(flaky), rerun=len(flaky))
     summary = ", ".join(f"{counts[name]} {name}" for name in COUNTED if counts[name]) or "no tests ran"
-    if first.status or flaky:
+    missing = 0 if first.uncollected else first.tests - len(first.outcomes)
+    if missing:
+        summary += f", {missing} never ran"
+    if first.status != 0 or flaky or red:
         # What came behind pytest's own closing line is over: here is the whole run's, in its form.
         secs = time.monotonic() - begun
         say(f" {summary} in {secs:.2f}s ({clock(secs)}) ".center(shutil.get_terminal_size().columns, "="))
-    if flaky and not red and again is not None and again.status == 0:
+    endings = [run.ending for run in (first, again) if run is not None and run.ending]
+    if endings:
+        return first.status or 1, "; ".join([summary, *endings])
+    if flaky and not red and not missing and again is not None and again.status == 0:
         return 0, summary
-    return (1 if first.status is None else first.status), f"{summary}; {first.ending}" if first.ending else summary
+    return first.status or int(bool(red or missing)), summary
 
 
 def pytest(arguments: Sequence[str]) -> list[str]:
@@ -179,7 +204,8 @@ class Run:
                     say(f"left behind, and ended: {each}")
             self._conclude()
             if copy is not None:
-                shutil.copy(self.folder / reports.EVENTS, copy)
+                with contextlib.suppress(OSError):
+                    shutil.copy(self.folder / reports.EVENTS, copy)
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _follow(self, events: TextIO) -> None:
@@ -196,8 +222,11 @@ class Run:
             if time.monotonic() > self.deadline:
                 return
             self.progress.show(self._shown)
-        for each in (unfinished + events.read()).splitlines():
+        *whole, cut_off = (unfinished + events.read()).split("\n")
+        for each in whole:
             self._take(json.loads(each))
+        if cut_off:
+            say("the last lines of what the tests did are missing: is the disk full?")
 
     def _take(self, event: dict[str, Any]) -> None:
         match event["event"]:
@@ -214,6 +243,7 @@ class Run:
                 self.secs[test] += event["secs"]
                 if event.get("stays"):
                     self.stay_failed.add(test)
+                    self.under_way.pop(test, None)
                 if "reason" in event:
                     self._fail(test, category, event["reason"], event["text"])
                 elif category and test not in self.failed:
@@ -256,8 +286,9 @@ class Run:
     def _conclude(self) -> None:
         """Show what pytest itself could not."""
         self._stacks()
-        shown = set(self.failed) if self.status is None or self.status < 0 else set()
-        for test in self.under_way:
+        shown = set(self.failed) if self.status not in (0, 1, 2) else set()
+        for test, begun in self.under_way.items():
+            self.secs[test] += time.monotonic() - begun
             self._fail(test, "failed", f"it was under way when {self.ending or 'pytest ended'}")
         for test in shown:
             say(f"--- {test}\n{self.texts[test]}")
