@@ -77,7 +77,8 @@ class Guard:
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
         if not _is_sent(report.longreprtext) or not all(map(_is_sent, sum(report.sections, ()))):
-            report.longrepr = report.longreprtext.encode("utf-8", "backslashreplace").decode()
+            if report.failed:  # else it may be the place of a skip
+                report.longrepr = report.longreprtext.encode("utf-8", "backslashreplace").decode()
             report.sections = [
                 (title, text.encode("utf-8", "backslashreplace").decode()) for title, text in report.sections
             ]

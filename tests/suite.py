@@ -2,8 +2,8 @@
 
     python -m tests.suite [ARGUMENT OF PYTEST]...
 
-What each test did, and how long it took, is in the environment's ``last-test.jsonl``. No process outlives a run. A run that does not end within ``MULTILANG_TEST_LIMIT`` minutes shows the stacks of its
-processes, names the tests under way, and is ended.
+What each test did, and how long it took, is in the environment's ``last-test.jsonl``. No process outlives a run. A run that
+does not end within ``MULTILANG_TEST_LIMIT`` minutes shows the stacks of its processes, names the tests under way, and is ended.
 """
 
 from __future__ import annotations
