@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.security import READ_ACL_UNSAFE, make_digest_acl_credential
+from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE, make_digest_acl_credential
 
 from multilang.shipping.cluster import Cluster
 from multilang.transport.keys import DIGEST
@@ -93,9 +93,9 @@ class SecuredCluster(Cluster):
         """
         client = self.zookeeper(ZOOKEEPER)
         root = self.conf.get("storm.zookeeper.root", "/storm")
-        for path in (root, *(f"{root}/{name}" for name in client.get_children(root) if name in FOLDERS)):
-            acl, _ = client.get_acls(path)
-            client.set_acls(path, [*acl, READ_ACL_UNSAFE[0]])
+        client.set_acls(root, [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE])
+        for name in client.get_children(root):
+            client.set_acls(f"{root}/{name}", [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if name in FOLDERS else [])])
         client.stop()
         client.close()
 

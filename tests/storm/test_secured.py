@@ -229,22 +229,21 @@ def written(secured: SecuredCluster, name: str) -> bool:
 def attack_zookeeper(secured: SecuredCluster, id: str) -> None:
     """Nobody but the daemons and the topology reads what the daemons keep of it, and the topology itself only reads."""
     for payload in (None, "eve:hers", ZOOKEEPER.replace("daemons", "others")):
-        with closing(secured.zookeeper(payload)) as client:
+        with secured.zookeeper(payload) as client:
             for path in (f"/storm/credentials/{id}", f"/storm/storms/{id}", f"/storm/assignments/{id}"):
                 for use in (client.get, client.delete, client.get_children, lambda path: client.set(path, b"")):
                     with pytest.raises(NoAuthError):
                         use(path)
-            with pytest.raises(NoAuthError):
-                client.create("/storm/storms/forged", b"")
+            for path in ("/storm", *(f"/storm/{name}" for name in client.get_children("/storm"))):
+                with pytest.raises(NoAuthError):
+                    client.create(f"{path}/forged", b"")
             assert readable(client, "/storm") == {"/storm", *(f"/storm/{name}" for name in FOLDERS)}
-            client.stop()
-    with closing(secured.zookeeper(OWN)) as client:
+    with secured.zookeeper(OWN) as client:
         credentials = gzip.decompress(client.get(f"/storm/credentials/{id}")[0])
         assert CREDENTIAL.encode() in credentials  # of the user's file
         assert b64encode(CERTIFICATE.encode()) in credentials  # and of the plugin
         with pytest.raises(NoAuthError):
             client.set(f"/storm/credentials/{id}", b"")
-        client.stop()
 
 
 def readable(client: KazooClient, path: str) -> set[str]:

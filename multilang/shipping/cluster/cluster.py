@@ -268,6 +268,10 @@ class Cluster:
         environment = processes.environment(
             self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
         )
+        if name == "drpc":  # before Nimbus, it would make Storm's folders in ZooKeeper open to all, whatever ACL is configured
+            self._until(
+                lambda: _ready(state, self.conf), "Nimbus does not answer, or has not found every supervisor", state
+            )
         command = settings.command(self.home, name, java() or "java")
         self._children[name] = processes.spawn(command, self.logs / f"{name}.out", environment, self.home)
         if name == "zookeeper":  # otherwise the other daemons first wait a second or more for it
