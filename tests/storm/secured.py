@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
@@ -15,6 +16,7 @@ from tests.storm import jvm
 from tests.storm.conftest import PATIENT, START_LIMIT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 AUTH = "org.apache.storm.security.auth"
@@ -78,12 +80,17 @@ class SecuredCluster(Cluster):
             },
         )
 
-    def zookeeper(self, payload: str | None = None) -> KazooClient:
-        """Return a client of the cluster's ZooKeeper, by that login, which the caller stops."""
+    @contextmanager
+    def zookeeper(self, payload: str | None = None) -> Iterator[KazooClient]:
+        """Yield a client of the cluster's ZooKeeper, by that login."""
         address = f"127.0.0.1:{self.conf['storm.zookeeper.port']}"
         client = KazooClient(address, auth_data=[("digest", payload)] if payload else None)
         client.start(LIMIT)
-        return client
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
 
     def allow_workers(self) -> None:
         """Let workers see that Storm's own folders in ZooKeeper are there.
@@ -91,13 +98,11 @@ class SecuredCluster(Cluster):
         Each topology has a login of its own, and its worker first looks for these folders, which belong to the daemons. Since 3.9.2
         ZooKeeper asks for the right to read even for that (ZOOKEEPER-2590), and Storm gives it to nobody.
         """
-        client = self.zookeeper(ZOOKEEPER)
         root = self.conf.get("storm.zookeeper.root", "/storm")
-        client.set_acls(root, [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE])
-        for name in client.get_children(root):
-            client.set_acls(f"{root}/{name}", [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if name in FOLDERS else [])])
-        client.stop()
-        client.close()
+        with self.zookeeper(ZOOKEEPER) as client:
+            client.set_acls(root, [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE])
+            for name in client.get_children(root):
+                client.set_acls(f"{root}/{name}", [*CREATOR_ALL_ACL, *(READ_ACL_UNSAFE if name in FOLDERS else [])])
 
     def settings_of(self, user: str, password: str | None = None, **more: Any) -> dict[str, str]:
         """Return the environment of a user whose storm.yaml and JAAS file are of this cluster."""
