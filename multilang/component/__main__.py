@@ -1,7 +1,7 @@
-"""Run the process of one task of a topology: ``python -m multilang.component MODULE:NAME``.
+"""Run the process of one task of a topology: ``python -m multilang.component MODULE:NAME [--submitted FILE]``.
 
 Every task of a topology is started by the same command, which names the place of the topology; the handshake says which
-component this task is.
+component this task is. FILE describes the topology that was submitted (topology.identity).
 """
 
 from __future__ import annotations
@@ -12,22 +12,31 @@ from multilang.component.process import run_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from multilang.component.base import Component
     from multilang.component.context import Context
 
 
 def main() -> None:
     """Run the command; see the module."""
-    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
+    if sys.argv[2:3] not in ([], ["--submitted"]) or len(sys.argv) not in (2, 4) or sys.argv[1].startswith("-"):
         sys.exit("usage: python -m multilang.component MODULE:NAME  (as wordcount:topology, or file.py:topology)")
-    target = sys.argv[1]
+    target, *submitted = sys.argv[1:]
 
     def find(context: Context) -> Component:
         from multilang.component.find import find_component
 
-        return find_component(target, context)
+        return find_component(target, context, _read(submitted[1]) if submitted else None)
 
     run_process(find)
+
+
+def _read(path: str) -> Any:
+    from multilang.protocol.codec import loads
+
+    with open(path, encoding="utf-8") as file:
+        return loads(file.read())
 
 
 if __name__ == "__main__":

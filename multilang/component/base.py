@@ -26,10 +26,30 @@ else:
         return function
 
 
+_MADE: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = {}  # see made_with
+
+if TYPE_CHECKING:
+    _Noted = type
+else:
+    from _weakref import ref
+    from abc import ABCMeta  # so that a component may be an ABC, too
+
+    class _Noted(ABCMeta):
+        """The class of component classes, which notes what each component is made with."""
+
+        def __call__(cls, *arguments, **named):
+            made = super().__call__(*arguments, **named)
+            if isinstance(made, Component):
+                key = id(made)  # beside it, where no copy, pickle or comparison sees it
+                gone = ref(made, lambda _: _MADE.pop(key, None))
+                _MADE[key] = gone, arguments, named, made.__dict__.copy()
+            return made
+
+
 LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "warning": 3, "error": 4, "critical": 4}
 
 
-class Component:
+class Component(metaclass=_Noted):
     """A spout or a bolt. Subclass Spout, ReliableSpout, Bolt, BasicBolt or BatchingBolt instead.
 
     Attributes:
@@ -260,6 +280,15 @@ def give_up(component: Component) -> None:
 def collector_of(component: Component) -> Any:
     """Return the collector that a component is connected to."""
     return component._collector
+
+
+def made_with(component: Component) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
+    """Return the arguments that a component was made with, by position and by name, and the attributes that it had then.
+
+    Of a copy nothing is known: it has no arguments, and the attributes that it has now.
+    """
+    found = _MADE.get(id(component))
+    return ((), {}, vars(component)) if found is None else found[1:]
 
 
 def used_metrics(component: Component) -> MetricsRegistry | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from multilang.component.base import Component
 from multilang.component.errors import ConfigError
@@ -10,6 +11,7 @@ from multilang.component.modules import load_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
     from typing import Any
 
@@ -27,16 +29,26 @@ _CREATE = "create"  # the usual name of Petrel's function that declares a topolo
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
 
-def find_component(target: str, context: Context) -> Component:
+def find_component(
+    target: str, context: Context, submitted: Mapping[str, Any] | None = None, root: str = ""
+) -> Component:
     """Return the component that this task runs.
 
     It is ``target`` itself, or the component with the task's id in the topology that ``target`` names.
 
+    Args:
+        target: The place of the topology or component.
+        context: The task's context.
+        submitted: What topology.identity.submission() told of the topology that was submitted.
+        root: The folder of the topology's files, if that is another one than where it was submitted.
+
     Raises:
-        ConfigError: There is no such object, or it is no component that runs in Python.
+        ConfigError: There is no such object, or it is no component that runs in Python, or it is not the one that was submitted.
     """
     global is_finding
     is_finding = True
+    if submitted is not None:
+        sys.argv[:] = submitted["arguments"]
     try:
         found = find_object(target)
         if is_foreign(found):
@@ -65,6 +77,10 @@ def find_component(target: str, context: Context) -> Component:
         raise ConfigError(
             f"component {context.component!r} of {target} is a {type(component).__name__}, which runs by its own command"
         )
+    if submitted is not None:
+        from importlib import import_module
+
+        import_module("multilang.topology.identity").check_found(submitted, components[context.component], target, root)
     return component
 
 

@@ -30,6 +30,7 @@ from multilang.shipping.shippable import check_shippable
 from multilang.shipping.wheels import WheelTarget, add_requirements, add_ujson
 from multilang.topology.commands import blob_map, check_commands, local_names
 from multilang.topology.home import Home
+from multilang.topology.identity import submission
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,15 +155,23 @@ if asked["left_out"]:
     sys.meta_path.append(LeftOut)
     sys.path += asked["installed"]
 import run_topology
-target = run_topology.check()["topology"]
+manifest = run_topology.check()
+target, submitted = manifest["topology"], manifest["submitted"]
+sys.argv[:] = submitted["arguments"]
 from multilang.component import find
 find.is_finding = True
 from multilang.topology import load_topology
-load_topology(target)
+loaded = load_topology(target)
+from multilang.component.errors import ConfigError
+from multilang.topology.identity import check_found
+for id in submitted["components"]:
+    try:
+        check_found(submitted, loaded[id], target, run_topology.HERE)
+    except ConfigError as problem:
+        sys.exit(str(problem))
 from importlib import import_module
 for module in asked["modules"]:
     import_module(module)
-from multilang.component.errors import ConfigError
 for reader, conf in asked["readers"]:
     try:
         import_module(reader).check_named(conf)
@@ -250,6 +259,7 @@ def pack(
         "platform": target.platform_name,
         # without ujson, which is checked separately because a worker may have its own
         "compiled": [item.name for item in contents if item.name.endswith(".so") and item.part != "ujson"],
+        "submitted": submission(topology, [file.name], root=home.root),
         "commands": commands.scripts,
         "executable": sorted(contents.executables),  # a jar keeps no permissions
         "folders": sorted(contents.folders),  # a jar keeps no empty folders

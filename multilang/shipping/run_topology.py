@@ -96,7 +96,7 @@ def main():
     def find(context):
         from multilang.component.find import find_component
 
-        return find_component(target, context)
+        return find_component(target, context, manifest["submitted"], HERE)
 
     run_process(find)
 

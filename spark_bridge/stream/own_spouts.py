@@ -4,10 +4,12 @@ checkpoint.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from multilang.protocol.codec import dumps
+from multilang.topology.identity import submission
 from multilang.transactional.api import AnySpout
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
@@ -75,5 +77,6 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
         )
     register_spouts(spark)
     reader = spark.readStream.format("storm_spout").options(topology=origin, spout=id, conf=dumps(dict(conf)))
+    reader = reader.option("submission", dumps(submission(topology.declared, sys.argv, id)))
     columns = [StructField(field, BinaryType()) for field in spec.streams[streams[0]].fields]
     return reader.option("log", log_of(folder, id)).schema(StructType(columns)).load()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 from multilang.component.find import find_object, split_target
@@ -11,6 +12,7 @@ from multilang.component.wrapper import innermost
 from multilang.protocol.codec import loads
 from multilang.topology import ShellSpout, TopologyBuilder, load_topology
 from multilang.topology.errors import did_you_mean
+from multilang.topology.identity import check_found
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.declared import is_transactional, without_checkpoints
 from spark_bridge.job.errors import NotOnSparkError
@@ -21,7 +23,18 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
 
 ROWS = 10_000
-_OPTIONS = ("log", "spout", "command", "fields", "topology", "stream", "parallelism", "conf", "batch_size")
+_OPTIONS = (
+    "log",
+    "spout",
+    "command",
+    "fields",
+    "topology",
+    "stream",
+    "parallelism",
+    "conf",
+    "batch_size",
+    "submission",
+)
 
 
 class SpoutOptions:
@@ -38,7 +51,7 @@ class SpoutOptions:
     * ``topology``, ``"shop/topology.py"``, and ``spout``, the spout's id in it.
 
     Further options: ``parallelism``, of the first two forms, 1 by default; ``stream``, the stream to read; ``conf``, a
-    JSON object; ``batch_size``, about how many rows a batch has at most. A batch has no more rows than are emitted within a
+    JSON object; ``submission``, what ``topology.identity.submission`` returned for the topology; ``batch_size``, about how many rows a batch has at most. A batch has no more rows than are emitted within a
     second, either.
 
     Raises:
@@ -97,7 +110,9 @@ def _topology(given: Mapping[str, str]) -> Topology:
             f"storm_spout: what {option} is the {'topology' if whole else 'spout'} says itself; leave out {option}"
         )
     if whole is not None:
-        loaded = load_topology(whole)
+        loaded = (
+            _submitted(whole, str(name), loads(given["submission"])) if "submission" in given else load_topology(whole)
+        )
         return loaded if is_transactional(loaded) else without_checkpoints(loaded)
     component: Any
     if command is not None:
@@ -112,6 +127,19 @@ def _topology(given: Mapping[str, str]) -> Topology:
     builder.folder = os.getcwd()  # relative paths in options are relative to the caller's folder
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))
     return builder.build(id)
+
+
+def _submitted(place: str, spout: str, submission: Mapping[str, Any]) -> Topology:
+    """Load the topology that was submitted. Raises ConfigError for another one."""
+    own = sys.argv[:]  # Spark's processes read theirs again and again
+    try:
+        sys.argv[:] = submission["arguments"]
+        loaded = load_topology(place)
+    finally:
+        sys.argv[:] = own
+    if spout in loaded.declared.components:
+        check_found(submission, loaded.declared[spout], place)
+    return loaded
 
 
 def _count(given: Mapping[str, str], name: str, default: int) -> int:

@@ -10,8 +10,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING
 
 from multilang.local.errors import LocalClusterError
+from multilang.protocol.codec import dumps
 from multilang.runtime.child import module_command
 from multilang.topology.commands import BLOB_MAP, blob_map, local_start
+from multilang.topology.identity import submission
 from multilang.topology.origin import place_of
 from multilang.topology.shell import ShellComponent
 
@@ -45,7 +47,7 @@ class TaskCommands:
 
     Args:
         topology: The topology.
-        folder: A private folder, for a topology without a name.
+        folder: A private folder, for what the processes read.
 
     Raises:
         TopologyError: A command's files are not on this machine.
@@ -61,13 +63,20 @@ class TaskCommands:
         }
         self._home = None if topology.home is None else topology.home.root
         python = [id for id, spec in topology.components.items() if not isinstance(spec.component, ShellComponent)]
-        self._origin = (topology.origin or _pickled(topology, folder)) if python else ""
+        self._arguments: list[str] = []
+        if python:
+            submitted = submission(topology, sys.argv)
+            if topology.origin is None:
+                submitted["components"] = {}  # what they load is what was submitted, as a pickle
+            path = os.path.join(folder, "submitted.json")
+            _write(path, dumps(submitted).encode())
+            self._arguments = [topology.origin or _pickled(topology, folder), "--submitted", path]
 
     def of(self, spec: ComponentSpec) -> list[str]:
         """Return the program and its arguments."""
         if spec.id in self._programs:
             return self._programs[spec.id][0]
-        return [*module_command("multilang.component"), self._origin]
+        return [*module_command("multilang.component"), *self._arguments]
 
     def folder_of(self, spec: ComponentSpec) -> str | None:
         """Return the folder that replaces the one in which a worker starts the process; None: the current one."""
@@ -107,7 +116,11 @@ def _pickled(topology: Topology, folder: str) -> str:
             )
     launcher = os.path.join(folder, "launcher.py")
     text = _LAUNCHER.format(script=script)
-    for path, content in ((os.path.join(folder, "topology.pickle"), buffer.getvalue()), (launcher, text.encode())):
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
+    _write(os.path.join(folder, "topology.pickle"), buffer.getvalue())
+    _write(launcher, text.encode())
     return f"{launcher}:topology"
+
+
+def _write(path: str, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)

@@ -17,10 +17,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster
 from multilang.state import StateError
 from multilang.topology import TopologyError, load_topology
 from multilang.topology.commands import local_start
+from multilang.topology.identity import submission
 from spark_bridge.job import NotOnSparkError, SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
@@ -532,3 +534,26 @@ def test_processes_of_the_same_number_and_host_name_have_a_log_one_after_the_oth
         log.append([[2]], {})
     again.close()
     log.close()
+
+
+def test_another_topology_than_the_one_that_was_submitted_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "by_arguments.py"
+    file.write_text(
+        "import sys\n"
+        "from multilang import Spout, TopologyBuilder\n"
+        "class Numbers(Spout):\n"
+        "    output_fields = ['n']\n"
+        "    def __init__(self, first): self.first = first\n"
+        "builder = TopologyBuilder()\n"
+        "builder.set_spout('numbers', Numbers(sys.argv[1:]))\n"
+        "topology = builder.build('numbers')\n"
+    )
+    own = sys.argv[:]
+    topology = load_topology(str(file))
+    options = {"topology": str(file), "spout": "numbers", "log": str(tmp_path / "log")}
+    told = submission(topology, sys.argv, "numbers")
+    assert SpoutOptions({**options, "submission": json.dumps(told)}).fields == ["n"]
+    told["components"]["numbers"]["the argument 'first' of Numbers"] = "of another list"
+    with pytest.raises(ConfigError, match=r"component 'numbers' of .* the argument 'first' of Numbers differs"):
+        SpoutOptions({**options, "submission": json.dumps(told)})
+    assert sys.argv == own
