@@ -268,7 +268,7 @@ class Cluster:
         environment = processes.environment(
             self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
         )
-        if name == "drpc":  # before Nimbus, it would make Storm's folders in ZooKeeper open to all, whatever ACL is configured
+        if name == "drpc":  # if it comes first, Storm's folders in ZooKeeper are open to all, whatever the ACLs
             self._until(
                 lambda: _ready(state, self.conf), "Nimbus does not answer, or has not found every supervisor", state
             )
