@@ -12,6 +12,7 @@ import socket
 import tempfile
 import threading
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
@@ -103,18 +104,15 @@ def _accept(listening: socket.socket, shared: weakref.ref[Shared]) -> None:
 
 
 def _answer(connection: socket.socket, shared: weakref.ref[Shared]) -> None:
-    with connection, connection.makefile("rwb") as wire:
-        try:
-            for line in wire:
-                name, arguments = loads(line)
-                found = shared()
-                if found is None or name.startswith("_"):
-                    return
-                wire.write(dumps(found.call(name, *arguments)).encode() + b"\n")
-                wire.flush()
-                del found
-        except OSError:
-            pass  # the task's process has ended
+    with suppress(OSError), connection, connection.makefile("rwb") as wire:  # the task's process may end at any time
+        for line in wire:
+            name, arguments = loads(line)
+            found = shared()
+            if found is None or name.startswith("_"):
+                return
+            wire.write(dumps(found.call(name, *arguments)).encode() + b"\n")
+            wire.flush()
+            del found
 
 
 def _end(listening: socket.socket, folder: str) -> None:

@@ -111,7 +111,7 @@ def _own_parts(component: Component, root: str) -> Iterator[tuple[str, str]]:
                 yield f"the code of {base.__name__}.{attribute}", digest(value)
     arguments, named, before = made_with(component)
     names = _parameters(kind)
-    given = {names[n] if n < len(names) else n + 1: argument for n, argument in enumerate(arguments)}
+    given: dict[Any, Any] = {names[n] if n < len(names) else n + 1: each for n, each in enumerate(arguments)}
     for argument, value in {**given, **named}.items():
         if value is not component.wrapped:
             yield f"the argument {argument!r} of {name}", digest(value, root)

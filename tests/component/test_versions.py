@@ -140,7 +140,7 @@ def test_a_hung_bolt_ends_on_it(start: Starter, python: str) -> None:
                 while True:
                     pass
         """,
-        {"multilang.process.timeout.secs": 1},
+        {"multilang.process.timeout.secs": 3},  # which a start may not take, on a busy machine
         python=python,
     )
     child.give("x")
