@@ -7,11 +7,10 @@ windows behind it find it as they find any other bolt.
 
 from __future__ import annotations
 
-from multilang.component.batching import LingeringBolt
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.many import TupleList
 from multilang.component.report import report_exception
-from multilang.streams.bolts import LINGER_SECS, Programmed
+from multilang.streams.bolts import TogetherBolt
 from multilang.streams.errors import StageError
 from multilang.streams.operations import Operation, called
 from multilang.topology.errors import TopologyError
@@ -64,7 +63,7 @@ class MapAsync(Operation):
         return elements
 
 
-class AsyncProgram(Programmed, LingeringBolt):
+class AsyncProgram(TogetherBolt):
     """Calls an async function for the element of each tuple, and runs a program behind the results.
 
     A call that fails fails its tuple alone. The loop of the calls runs in a thread of its own, and lives as long as the task,
@@ -76,8 +75,6 @@ class AsyncProgram(Programmed, LingeringBolt):
         program: The program, in which the stage is a step.
         explained: See Programmed.
     """
-
-    linger_secs = LINGER_SECS
 
     def __init__(self, name: str, operation: MapAsync, program: Program, explained: Sequence[str]) -> None:
         super().__init__(program, [*explained, f"calls at most {operation.limit} at once in each task"])
@@ -178,7 +175,7 @@ class AsyncProgram(Programmed, LingeringBolt):
     def _go_on(self, results: Iterable[tuple[Tuple, Any]]) -> None:
         tups = [tup for tup, _ in results]
         if tups:
-            self.send_apart([(tup, self._machine.start(self._stage, [result])) for tup, result in results], tups)
+            self.send_apart([(tup, self._machine.start(self._stage, [result], tup)) for tup, result in results], tups)
             self.ack_many(tups)
 
     def _fail(self, tup: Tuple, error: BaseException) -> None:

@@ -9,8 +9,10 @@ from multilang.component.many import TupleList
 from multilang.component.report import report_exception
 from multilang.protocol.codec import encode_values
 from multilang.state.bolt import Stateful
+from multilang.streams.marks import PassingTask
 from multilang.streams.memory import Memory
 from multilang.streams.program import Machine
+from multilang.windowing.passed import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +45,12 @@ class Programmed(AnchoredBolt):
         explained: The lines by which ``Topology.explain`` tells of it.
 
     Attributes:
+        passing: What passes on watermarks; None if there are none.
         half_sent: Whether some of what came of several tuples may have been emitted, when an exception was raised.
     """
 
     _machine: Machine
+    passing: PassingTask | None = None
     half_sent = False
 
     def __init__(self, program: Program, explained: Sequence[str] = ()) -> None:
@@ -55,7 +59,9 @@ class Programmed(AnchoredBolt):
         self._memory = Memory()
 
     def declared_streams(self) -> dict[str, Stream]:
-        return {**super().declared_streams(), **{sink.stream: sink.declared() for sink in self.program.sinks}}
+        passing = self.program.passing
+        rounds = {} if passing is None else passing.declared()
+        return {**super().declared_streams(), **{sink.stream: sink.declared() for sink in self.program.sinks}, **rounds}
 
     def work(self, batches: Iterable[Tuples], anchors: Sequence[Tuple] | None = None) -> None:
         """Run tuples through the program, and emit what comes of them.
@@ -104,41 +110,68 @@ class Programmed(AnchoredBolt):
                 self.emit_many(rows, stream, anchors)
         except BaseException:
             memory.discard()
+            if self.passing is not None:
+                self.passing.discard()
             raise
         memory.commit()
+        if self.passing is not None:
+            self.passing.commit()
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
+        if self.program.passing is not None:
+            self.passing = PassingTask(self.program.passing, self, conf, context)
         for sink in self.program.sinks:
-            sink.start(context)
-        self._machine = Machine(self.program, self._memory)
+            sink.start(context, self.passing)
+        self._machine = Machine(self.program, self._memory, self.passing)
 
 
 def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[Sink, list[list[Any]]]]:
     """Return the rows of all outputs, before any is emitted."""
     if len(outputs) == 1:
         sink, elements = outputs[0]
-        return [(sink, sink.rows(elements))]
+        return [(sink, sink.all_rows(elements))]
     together: dict[Sink, list[Any]] = {}
     for sink, elements in outputs:
         if sink in together:
             together[sink].extend(elements)
         else:
             together[sink] = list(elements)
-    return [(sink, sink.rows(elements)) for sink, elements in together.items()]
+    return [(sink, sink.all_rows(elements)) for sink, elements in together.items()]
 
 
 class ChainBolt(Programmed, BasicBolt):
     """Works on each tuple at once, or on those of a block together."""
 
     def process(self, tup: Tuple) -> None:
+        if self.passing is not None and tup.stream.startswith(PREFIX):
+            self.passing.take(tup)
+            return
         self.work((TupleList((tup,)),))
 
     def process_many(self, tups: Tuples) -> None:
+        if self.passing is not None and tups.stream.startswith(PREFIX):
+            for tup in tups:
+                self.passing.take(tup)
+            return
         self.work((tups,))
 
 
-class CombiningBolt(Programmed, LingeringBolt):
+class TogetherBolt(Programmed, LingeringBolt):
+    """Works on tuples together, which wait for one another for a moment; a round of watermarks comes behind them."""
+
+    linger_secs = LINGER_SECS
+
+    def process(self, tup: Tuple) -> None:
+        if self.passing is None or not tup.stream.startswith(PREFIX):
+            super().process(tup)
+            return
+        self.process_batches()
+        self.passing.take(tup)
+        self.ack(tup)
+
+
+class CombiningBolt(TogetherBolt):
     """Works on tuples together, so that what comes of them is combined before it is sent.
 
     They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. What is not combined is
@@ -146,7 +179,6 @@ class CombiningBolt(Programmed, LingeringBolt):
     take fails.
     """
 
-    linger_secs = LINGER_SECS
     batch_size = MOST_TUPLES
 
     def process_batch(self, key: None, tups: list[Tuple]) -> None:

@@ -14,6 +14,7 @@ from multilang.streams.planner import planned
 from multilang.streams.stream import Stream
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellSpout
+from multilang.windowing.passed import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
 
     T = TypeVar("T")
+
+NOT_LOAD_AWARE = "topology.disable.loadaware.messaging"
 
 
 class StreamBuilder:
@@ -92,6 +95,9 @@ class StreamBuilder:
         if not self._graph.stages:
             raise TopologyError(f"topology {name!r} has no stream; begin with source(...)")
         builder = planned(self._graph, self._declared, self._state, conf or {})
+        if any(stream.startswith(PREFIX) for spec in builder.specs.values() for stream in spec.streams):
+            # Storm prefers tasks in the same worker otherwise, and windows wait for elements of each source by each task.
+            conf = {NOT_LOAD_AWARE: True, **(conf or {})}
         topology = builder.build(name, conf)
         module = sys._getframe(1).f_globals.get("__name__")
         topology.module = topology.declared.module = module

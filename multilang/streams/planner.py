@@ -8,19 +8,32 @@ aggregate that can merge, it carries partial results.
 
 from __future__ import annotations
 
+from multilang.chains.names import CHAINING, OFF
 from multilang.state.settings import EXACT, alignment
 from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
 from multilang.streams.graph import PAIRS, TRIPLES
 from multilang.streams.heads import Source, UserBolt
+from multilang.streams.marks import Passing
 from multilang.streams.operations import ForEach, KeyBy, KeysOf
-from multilang.streams.program import Entry, Program, Step, as_late, as_pairs, as_partials, as_tuples, as_values
+from multilang.streams.program import (
+    Entry,
+    Program,
+    Step,
+    as_late,
+    as_pairs,
+    as_partials,
+    as_tuples,
+    as_values,
+    without_origin,
+)
 from multilang.streams.sinks import Sink
 from multilang.streams.windows import LATE, LEFT, RIGHT, Late, Results, StatefulWindowProgram, Windowed, WindowProgram
 from multilang.topology.builder import BoltDeclarer, TopologyBuilder
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import Grouping
+from multilang.windowing.passed import PREFIX, Ways
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +78,8 @@ class _Unit:
         self.sinks: dict[str, Sink] = {}
         self.entries: list[Entry] = []
         self.inputs: list[tuple[str, str, Grouping]] = []
+        self.passing: Passing | None = None
+        self.ways: Ways | None = None  # to its windows
 
     @property
     def keeps(self) -> bool:
@@ -99,6 +114,7 @@ class _Plan:
                 self._enter(unit, unit.head, [child for child in unit.head.children if child in unit.steps])
             elif _is_component(unit.head.parents[0]):
                 self._enter(unit, unit.head.parents[0], [unit.head])
+        self._pass_watermarks()
         builder = TopologyBuilder()
         builder.specs = {id: spec.copy() for id, spec in self._declared.components.specs.items()}
         for unit in self._units.values():
@@ -236,11 +252,58 @@ class _Plan:
     def _table(self, query: Stage) -> Stage:
         return next(each for each in self._stages if each.name == query.operation.table)
 
+    # ---- watermarks ----
+
+    def _pass_watermarks(self) -> None:
+        """Let watermarks travel from the sources to all windows by event time."""
+        units = {unit.id: unit for unit in self._units.values()}
+        for unit in units.values():
+            operation = unit.head.operation
+            if isinstance(operation, Windowed) and operation.settings.timed:
+                secs = operation.settings.interval_secs / 2
+                inputs = {}
+                for component, stream, _ in unit.inputs[:]:
+                    before = units[component]
+                    self._let_pass(before, units, secs).timed.append(stream)
+                    before.sinks[stream].passes = True
+                    unit.inputs.append((component, PREFIX + stream, Grouping("all")))
+                    inputs[component, stream] = _firsts(before, units)
+                firsts = dict.fromkeys(first for each in inputs.values() for first in each)
+                unit.ways = Ways({first: _sources(units[first]) for first in firsts}, inputs)
+
+    def _let_pass(self, unit: _Unit, units: Mapping[str, _Unit], secs: float) -> Passing:
+        """Let a unit pass on watermarks, with a round in so many seconds, and those before it."""
+        before = (
+            []
+            if isinstance(unit.head.operation, Windowed)
+            else [each for each in unit.entries if _is_passed(each, units)]
+        )
+        if unit.passing is None:
+            inputs = {}
+            for entry in before:
+                other = units[entry.component]
+                inputs[entry.component, entry.stream] = _firsts(other, units)
+                unit.inputs.append((entry.component, PREFIX + entry.stream, Grouping("all")))
+            unit.passing = Passing(Ways({}, inputs))
+        unit.passing.secs = min(unit.passing.secs, secs)
+        for entry in before:
+            other = units[entry.component]
+            passing = self._let_pass(other, units, secs)
+            if not other.sinks[entry.stream].passes:
+                other.sinks[entry.stream].passes = True
+                passing.plain.append(entry.stream)
+                for each in (each for reader in units.values() for each in reader.entries):
+                    if (each.component, each.stream) == (entry.component, entry.stream):
+                        each.has_origin = True
+                        if each.read is as_tuples:
+                            each.read = without_origin
+        return unit.passing
+
     # ---- components ----
 
     def _declare(self, builder: TopologyBuilder, unit: _Unit) -> None:
         _leave_out_values(unit)
-        program = Program(unit.entries, list(unit.steps.values()), list(unit.sinks.values()))
+        program = Program(unit.entries, list(unit.steps.values()), list(unit.sinks.values()), unit.passing)
         kinds = (bolts.ChainBolt, bolts.CombiningBolt)
         if unit.keeps and self._with_state:
             kinds = (bolts.StatefulChainBolt, bolts.StatefulCombiningBolt)
@@ -249,12 +312,14 @@ class _Plan:
         if isinstance(operation, Windowed):
             window = StatefulWindowProgram if self._with_state else WindowProgram
             has_late = any(isinstance(child.operation, Late) for child in unit.head.children)
-            bolt = window(unit.head.name, operation, program, _explained(unit), has_late)
+            bolt = window(unit.head.name, operation, program, _explained(unit), has_late, unit.ways)
         elif isinstance(operation, MapAsync):
             bolt = AsyncProgram(unit.head.name, operation, program, _explained(unit))
         else:
             bolt = kinds[unit.combines](program, _explained(unit))
-        declarer = builder.set_bolt(unit.id, bolt, unit.head.parallelism)
+        # In a chain, a task would get elements of one task of those before only, and wait for the others' rounds for ever.
+        conf = {CHAINING: OFF} if any(stream.startswith(PREFIX) for _, stream, _ in unit.inputs) else None
+        declarer = builder.set_bolt(unit.id, bolt, unit.head.parallelism, conf=conf)
         for component, stream, grouping in unit.inputs:
             declarer.grouping(component, grouping, stream)
 
@@ -280,6 +345,28 @@ def _leave_out_values(unit: _Unit) -> None:
             if isinstance(sink, Sink) and not sink.looks_at_values:
                 step.operation = KeysOf(step.operation.function)
                 sink.takes_keys = True
+
+
+def _is_passed(entry: Entry, units: Mapping[str, _Unit]) -> bool:
+    """Return whether elements come from a unit of the plan by a stream of its program, and not from a source."""
+    return entry.component in units and entry.stream in units[entry.component].sinks
+
+
+def _firsts(unit: _Unit, units: Mapping[str, _Unit]) -> list[str]:
+    """Return the units in which the origins of a unit's elements begin."""
+    if isinstance(unit.head.operation, Windowed):
+        return [unit.id]
+    found: dict[str, None] = {}
+    for entry in unit.entries:
+        found.update(dict.fromkeys(_firsts(units[entry.component], units) if _is_passed(entry, units) else [unit.id]))
+    return list(found)
+
+
+def _sources(unit: _Unit) -> list[str]:
+    """Return the components whose tasks are the sources of the origins that begin in a unit; none: it makes elements itself."""
+    if isinstance(unit.head.operation, Windowed):
+        return []
+    return list(dict.fromkeys(entry.component for entry in unit.entries if not entry.has_origin))
 
 
 def _is_component(stage: Stage) -> bool:

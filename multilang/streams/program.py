@@ -7,6 +7,8 @@ a stage costs one call for all elements of a batch of tuples; nothing leaves the
 from __future__ import annotations
 
 from multilang.component.errors import FailedException
+from multilang.component.many import LazyTuples, TupleList
+from multilang.protocol.messages import Tuple
 from multilang.streams.copies import copied
 from multilang.streams.errors import StageError
 from multilang.streams.folds import Keyed
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.many import Tuples
+    from multilang.streams.marks import Passing, PassingTask, Path
     from multilang.streams.memory import Memory
     from multilang.streams.operations import Operation
 
@@ -47,6 +50,14 @@ class Step:
 def as_tuples(tups: Tuples) -> list[Any]:
     """Return the tuples themselves."""
     return list(tups)
+
+
+def without_origin(tups: Tuples) -> list[Any]:
+    """Return the tuples themselves, without the field with their origin."""
+    place = tups.component, tups.stream
+    fields = list((tups[0].schema or {}).get(place, ()))[:-1]
+    schema = {place: {name: at for at, name in enumerate(fields)}}
+    return [Tuple(tup.id, *place, tup.task, tup.values[:-1], schema) for tup in tups]
 
 
 def as_values(tups: Tuples) -> list[Any]:
@@ -82,9 +93,10 @@ class Entry:
         read: Makes elements of its tuples.
         steps: The steps that get them.
         method: The method of the steps' operations that takes them.
+        has_origin: Whether the last value of each tuple is the name of its origin, which is no part of the element.
     """
 
-    __slots__ = ("component", "method", "read", "steps", "stream")
+    __slots__ = ("component", "has_origin", "method", "read", "steps", "stream")
 
     def __init__(
         self,
@@ -99,6 +111,7 @@ class Entry:
         self.read = read
         self.steps = list(steps)
         self.method = method
+        self.has_origin = False
 
 
 class Program:
@@ -108,9 +121,13 @@ class Program:
         entries: Its inputs.
         sinks: Its output streams.
         steps: All its steps.
+        passing: What it does to pass on watermarks; None: nothing.
     """
 
-    def __init__(self, entries: Sequence[Entry], steps: Sequence[Step], sinks: Sequence[Sink]) -> None:
+    def __init__(
+        self, entries: Sequence[Entry], steps: Sequence[Step], sinks: Sequence[Sink], passing: Passing | None = None
+    ) -> None:
+        self.passing = passing
         self.entries = list(entries)
         self.steps = list(steps)
         self.sinks = list(sinks)
@@ -128,10 +145,14 @@ class Machine:
     Args:
         program: The program.
         memory: The memory of the task.
+        passing: What passes on watermarks in the task.
     """
 
-    def __init__(self, program: Program, memory: Memory) -> None:
+    def __init__(self, program: Program, memory: Memory, passing: PassingTask | None = None) -> None:
         program.bind(memory)
+        self._passing = passing
+        self._path: Path = ("", None)  # that of the elements at work
+        self._with_origin = {(entry.component, entry.stream) for entry in program.entries if entry.has_origin}
         self._outputs: list[tuple[Sink, list[Any]]] = []
         self._memory = memory
         self._pushes: dict[int, Callable[[list[Any]], None]] = {}
@@ -155,18 +176,48 @@ class Machine:
         try:
             for tups in batches:
                 read, push = self._entries[tups.component, tups.stream]
-                push(read(tups))
+                for part in self._by_path(tups):
+                    push(read(part))
         except BaseException:
             self._memory.discard()
             raise
         return outputs
 
-    def start(self, step: str, elements: list[Any]) -> list[tuple[Sink, list[Any]]]:
-        """Return what comes of elements that begin at a step."""
+    def start(self, step: str, elements: list[Any], of: Tuple | None = None) -> list[tuple[Sink, list[Any]]]:
+        """Return what comes of elements that begin at a step. ``of``: the tuple that they come of, if it is one."""
+        if self._passing is not None:
+            self._follow(self._passing.here if of is None else self._path_of(of))
         outputs: list[tuple[Sink, list[Any]]] = []
         self._outputs = outputs
         self._starts[step](elements)
         return outputs
+
+    def _by_path(self, tups: Tuples) -> Iterable[Tuples]:
+        """Return the tuples of each path, in order, while it is the path of the elements at work."""
+        if self._passing is None:
+            yield tups
+        elif isinstance(tups, LazyTuples) and (
+            (tups.component, tups.stream) not in self._with_origin or len({row[-1] for row in tups.rows}) == 1
+        ):  # which are all of one task
+            self._follow(self._path_of(tups[0]))
+            yield tups
+        else:
+            parts: dict[Path, TupleList] = {}
+            for tup in tups:
+                parts.setdefault(self._path_of(tup), TupleList()).append(tup)
+            for path, part in parts.items():
+                self._follow(path)
+                yield part
+
+    def _path_of(self, tup: Tuple) -> Path:
+        assert self._passing is not None
+        return self._passing.path_of(tup, (tup.component, tup.stream) in self._with_origin)
+
+    def _follow(self, path: Path) -> None:
+        """Have the next elements be of a path."""
+        assert self._passing is not None
+        self._path = path
+        self._passing.meet(path)
 
     def _all(self, targets: Sequence[Step | Sink], method: str = "apply") -> Callable[[list[Any]], None]:
         pushes = [self._sink(each) if isinstance(each, Sink) else self._push(each, method) for each in targets]
@@ -205,6 +256,6 @@ class Machine:
 
     def _sink(self, sink: Sink) -> Callable[[list[Any]], None]:
         def push(elements: list[Any]) -> None:
-            self._outputs.append((sink, elements))
+            self._outputs.append((sink, [(self._path, elements)] if sink.passes else elements))
 
         return push

@@ -6,6 +6,7 @@ from multilang.component.errors import FailedException
 from multilang.component.streams import Stream
 from multilang.streams.errors import StageError
 from multilang.streams.keys import encode, part_of
+from multilang.streams.marks import ORIGIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.streams.folds import Fold
+    from multilang.streams.marks import PassingTask, Path
 
 VALUE = ("value",)
 KEY_AND_VALUE = ("key", "value")
@@ -30,11 +32,15 @@ class Sink:
         combines: Whether it gains by many elements at once.
         looks_at_values: Whether it needs the values of pairs, and not their keys alone.
         takes_keys: Whether its elements are keys alone, and not pairs; a sink that looks at no values may be told so.
+        passes: Whether watermarks travel by the stream; its elements are pairs of a path and elements then.
+        timed: Whether its rows have a time; if not, they have the name of their origin.
     """
 
     combines = False
     looks_at_values = True
     takes_keys = False
+    passes = False
+    timed = False
 
     def __init__(self, stage: str, stream: str, fields: Sequence[str]) -> None:
         self.stage = stage
@@ -43,13 +49,32 @@ class Sink:
 
     def declared(self) -> Stream:
         """Return the declaration of its stream."""
-        return Stream(self.fields)
+        return Stream([*self.fields, ORIGIN] if self.passes and not self.timed else self.fields)
 
-    def start(self, context: Context) -> None:
-        """Take note of the task that it works in."""
+    def start(self, context: Context, passing: PassingTask | None) -> None:
+        """Take note of the task that it works in, and of what passes on watermarks there."""
+        self._passing = passing
+
+    def all_rows(self, elements: list[Any]) -> list[list[Any]]:
+        """Return the rows for some elements, with all that travels with them."""
+        passing = self._passing
+        if not self.passes or passing is None:
+            return self.rows(elements)
+        parts: dict[Path, list[Any]] = {}
+        for path, part in elements:
+            parts.setdefault(path, []).extend(part)
+        found: list[list[Any]] = []
+        for path, part in parts.items():
+            rows = self.rows(part)
+            if self.timed:
+                passing.note(self.stream, path, [row[2] for row in rows])
+                found += rows
+            else:
+                found += [[*row, path[0]] for row in rows]
+        return found
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
-        """Return the rows for some elements."""
+        """Return the rows for some elements, with the fields that are its own."""
         raise NotImplementedError
 
 
@@ -81,12 +106,16 @@ class Keys(Sink):
 class Triples(Sink):
     """A stream of keys, values and times."""
 
+    timed = True
+
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         return [[encode(key), value, ts] for key, value, ts in elements]
 
 
 class TimedKeys(Sink):
     """A stream of keys and times, with values that nobody looks at."""
+
+    timed = True
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         return [[encode(key), None, ts] for key, _, ts in elements]
@@ -135,7 +164,8 @@ class Partials(Sink):
         self._target = target
         self._tasks = 1
 
-    def start(self, context: Context) -> None:
+    def start(self, context: Context, passing: PassingTask | None) -> None:
+        super().start(context, passing)
         self._tasks = len(context.tasks(self._target))
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:

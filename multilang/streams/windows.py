@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from multilang.streams.bolts import Programmed
 from multilang.streams.copies import copied
 from multilang.streams.keys import decode
 from multilang.streams.operations import Operation
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.bolt import WindowedBolt
+from multilang.windowing.declared import DeclaredWindows
 from multilang.windowing.stateful import StatefulWindowedBolt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from datetime import timedelta
     from typing import Any
 
     from multilang.streams.folds import Fold
     from multilang.streams.program import Program
+    from multilang.windowing.passed import Ways
     from multilang.windowing.specs import Session, Sliding
     from multilang.windowing.window import Window
 
@@ -45,6 +48,13 @@ class WindowSettings:
         self.allowed_lateness = allowed_lateness
         self.idle_after = idle_after
         self.watermark_interval = watermark_interval
+
+    @property
+    def interval_secs(self) -> float:
+        """The seconds between two watermarks."""
+        given: Any = self.watermark_interval
+        interval = DeclaredWindows.watermark_interval if given is None else given
+        return interval.total_seconds() if isinstance(interval, timedelta) else 1.0  # what is none is refused later
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WindowSettings):
@@ -199,14 +209,22 @@ class WindowProgram(Programmed, WindowedBolt):
         program: The program, in which the stage is a step.
         explained: See Programmed.
         has_late: Whether somebody gets the pairs that are too late.
+        ways: By which ways elements come to the windows, if they have a time.
     """
 
     key_by = "key"
 
     def __init__(
-        self, name: str, operation: Windowed, program: Program, explained: Sequence[str], has_late: bool
+        self,
+        name: str,
+        operation: Windowed,
+        program: Program,
+        explained: Sequence[str],
+        has_late: bool,
+        ways: Ways | None,
     ) -> None:
         super().__init__(program, explained)
+        self.ways = ways
         settings = operation.settings
         self.window = settings.window
         self.timestamp_field = "ts" if settings.timed else None

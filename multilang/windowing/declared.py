@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from multilang.protocol.messages import Tuple
     from multilang.windowing.aggregates import Aggregate
+    from multilang.windowing.passed import Ways
     from multilang.windowing.specs import Session, Sliding
     from multilang.windowing.window import Window
 
@@ -70,6 +71,10 @@ class DeclaredWindows(AnchoredBolt):
     at_memory_limit: Literal["error", "spill"] | None = None
     """The reaction to the limit: the task ends with an error, or what the last checkpoint has leaves the memory and is read
     again when its window is evaluated. None: "spill" with state, "error" without."""
+
+    ways: Ways | None = None
+    """The ways of the elements of a program to these windows, if watermarks travel by them; None: each task that sends to the
+    bolt is a source."""
 
     can_spill: ClassVar[bool] = False
     """True if there is a store that windows can be spilled to."""

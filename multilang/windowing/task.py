@@ -12,6 +12,7 @@ from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import EARLY, LATE, Pane
+from multilang.windowing.passed import PREFIX, PassedWatermarks, channel_of
 from multilang.windowing.replays import Replays
 from multilang.windowing.settings import NO_DATA
 from multilang.windowing.specs import Session, Sliding
@@ -112,9 +113,15 @@ class WindowTask:
         self._touched.clear()
         self.in_memory = 0
         self._armed = None
-        merged = None if self._batch is None else self._batch.merged
-        self.watermarks = Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now(), merged)
+        self.watermarks = self._new_watermarks()
         self.accept_from = BEFORE_ALL
+
+    def _new_watermarks(self) -> Watermarks:
+        settings, ways = self.settings, self.bolt.ways
+        if self._batch is None and ways is not None:
+            return PassedWatermarks(ways, self._context, settings.lag_ms, settings.idle_ms, self.now())
+        merged = None if self._batch is None else self._batch.merged
+        return Watermarks(_senders(self._context), settings.lag_ms, settings.idle_ms, self.now(), merged)
 
     # ---- tuples ----
 
@@ -170,6 +177,9 @@ class WindowTask:
 
         def by_event_time(tup: Tuple) -> None:
             nonlocal component, stream, task, source
+            if tup.stream.startswith(PREFIX):
+                self._pass(tup)
+                return
             ts = bolt.timestamp(tup) if field is None else tup[field]
             if type(ts) is not int:
                 raise self._not_a_time(ts)
@@ -192,6 +202,12 @@ class WindowTask:
                 self._fire_early_counts()
 
         return by_event_time
+
+    def _pass(self, tup: Tuple) -> None:
+        """Take the rounds of those before."""
+        if isinstance(self.watermarks, PassedWatermarks):
+            self.watermarks.take(tup.values[0], channel_of(tup), self.now())
+        self._collector.ack(tup)
 
     def _not_a_time(self, ts: object) -> ReportedFailedException:
         return ReportedFailedException(

@@ -97,34 +97,45 @@ class Watermarks:
 
     def advance(self, now: float) -> int:
         """Return the watermark at the clock's time ``now``, in milliseconds."""
-        idle_ms = self._idle_ms
-        least: int | None = None
-        quiet = True
-        greatest = BEFORE_ALL
         for source in self._sources.values():
             if source.heard:
                 source.heard = False
                 source.since = now
-            if source.greatest is None:
-                continue
-            greatest = max(greatest, source.greatest)
-            if idle_ms is None or now - source.since < idle_ms:
-                quiet = False
-                if least is None or source.greatest < least:
-                    least = source.greatest
-        waiting = self._unheard > 0 and (idle_ms is None or now - self._began < idle_ms)
-        if waiting:
+        if self._missing() > 0 and self._is_active(self._began, now):
             return self.current
-        if not quiet:
+        least = self._least(now)
+        if least is not None:
             self._all_idle_since = None
-            assert least is not None
             self.current = max(self.current, least - self._lag_ms)
-        elif greatest > BEFORE_ALL:  # all of them are idle
+            return self.current
+        greatest = max(
+            (source.greatest for source in self._sources.values() if source.greatest is not None), default=None
+        )
+        if greatest is not None:  # all of them are idle
             if self._all_idle_since is None:
                 self._all_idle_since = max(source.since for source in self._sources.values())
                 self._all_idle_from = greatest - self._lag_ms
             self.current = max(self.current, self._all_idle_from + int(now - self._all_idle_since))
         return self.current
+
+    def _is_active(self, since: float, now: float) -> bool:
+        """Return whether a silence that began at ``since`` is too short yet for a source to be idle."""
+        return self._idle_ms is None or now - since < self._idle_ms
+
+    def _missing(self) -> int:
+        """Return the number of sources that have sent nothing yet."""
+        return self._unheard
+
+    def _least(self, now: float) -> int | None:
+        """Return the least of the greatest timestamps of the sources that are not idle; None if all are."""
+        return min(
+            (
+                source.greatest
+                for source in self._sources.values()
+                if source.greatest is not None and self._is_active(source.since, now)
+            ),
+            default=None,
+        )
 
     @property
     def has_heard(self) -> bool:

@@ -1,0 +1,175 @@
+"""Watermarks that travel: what stands between sources and windows passes on the least watermark of its own inputs.
+
+The elements that one task of a source sends to one task behind it keep their order, wherever they go from there: the pair of
+tasks is their *origin*. That second task, the *first* of the origin, begins a new round for it every so often, if there were
+elements: behind the elements, it sends the number of the round to each task that its elements may go to. Such a task does the
+same as soon as the number has come by each *channel*, which is a task that may send elements of the origin: no element before
+that round can come any more. The number arrives at the windows with the greatest time of the origin's elements before it; the
+least of these, over all origins, is the watermark. So an element is late at its windows only if its own source's task had sent
+a later one before (less the lag), and no task need get elements of each origin.
+
+A round is one tuple, on a stream beside that of the elements, so that it comes behind them. Its value is a list of
+``[origin, number, greatest time]``. One that is lost with a task that dies is made up for by the next one.
+"""
+
+from __future__ import annotations
+
+from multilang.windowing.watermarks import Watermarks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from multilang.component.context import Context
+    from multilang.protocol.messages import Tuple
+
+    Channel = tuple[str, str, int]
+    """A component, its stream of elements, and one of its tasks."""
+
+PREFIX = "$watermark."
+"""What the stream of the rounds begins with; the name of the stream of the elements follows."""
+
+ROUNDS = ("rounds",)
+"""The fields of such a stream."""
+
+_MOST = 100  # rounds of an origin that are not complete
+
+
+class Ways:
+    """By which ways elements come to a component: the declaration, as plain data.
+
+    Attributes:
+        firsts: The first components of origins, each with the components that it gets elements from; one that makes the
+            elements itself has none.
+        inputs: The inputs, as component and stream, each with the first components whose elements it brings.
+    """
+
+    def __init__(self, firsts: Mapping[str, Sequence[str]], inputs: Mapping[tuple[str, str], Sequence[str]]) -> None:
+        self.firsts = {first: list(sources) for first, sources in firsts.items()}
+        self.inputs = {place: list(found) for place, found in inputs.items()}
+
+
+def channel_of(tup: Tuple) -> Channel:
+    """Return the channel of a tuple, which is one of elements or of rounds."""
+    return tup.component, tup.stream.removeprefix(PREFIX), tup.task
+
+
+def origin_of(first: int, source: int | None = None) -> str:
+    """Return the name of an origin: the task that is the first, and that of the source, if it is another one."""
+    return str(first) if source is None else f"{first}.{source}"
+
+
+class Rounds:
+    """The rounds that have come to a task, and are not complete.
+
+    Args:
+        ways: How elements come here.
+        context: The task's place.
+    """
+
+    def __init__(self, ways: Ways, context: Context) -> None:
+        self._ways = ways
+        self._context = context
+        self._expected: dict[str, int] = {}  # the number of an origin's channels
+        self._open: dict[str, dict[Any, dict[Channel, Any]]] = {}
+
+    def origins(self) -> dict[str, str]:
+        """Return all origins, each with the component of its source."""
+        tasks = self._context.tasks
+        found = {}
+        for first, sources in self._ways.firsts.items():
+            for task in tasks(first):
+                if not sources:
+                    found[origin_of(task)] = first
+                for source in sources:
+                    found.update({origin_of(task, each): source for each in tasks(source)})
+        return found
+
+    def arrive(self, origin: str, number: Hashable, channel: Channel, value: Any) -> list[Any] | None:
+        """Take note of a round that has come by a channel, with a value.
+
+        Returns:
+            The values of all channels, if it is complete; None otherwise.
+        """
+        rounds = self._open.setdefault(origin, {})
+        values = rounds.setdefault(number, {})
+        values[channel] = value
+        if len(values) < self._channels(origin):
+            if len(rounds) > _MOST:
+                del rounds[next(iter(rounds))]
+            return None
+        for each in list(rounds):  # those before it came before it by each channel
+            del rounds[each]
+            if each == number:
+                break
+        return list(values.values())
+
+    def _channels(self, origin: str) -> int:
+        number = self._expected.get(origin)
+        if number is None:
+            first = self._context.task_component[int(origin.partition(".")[0])]
+            number = self._expected[origin] = sum(
+                1 if component == first else len(self._context.tasks(component))
+                for (component, _), firsts in self._ways.inputs.items()
+                if first in firsts
+            )
+        return number
+
+
+class PassedWatermarks(Watermarks):
+    """The watermark of a task whose inputs pass on theirs.
+
+    Args:
+        ways: How elements come here.
+        context: The task's place.
+        lag_ms: The milliseconds by which tuples may come out of order.
+        idle_ms: The milliseconds of silence after which an origin is idle; None: never.
+        now: The time of the clock, in milliseconds.
+    """
+
+    def __init__(self, ways: Ways, context: Context, lag_ms: int, idle_ms: int | None, now: float) -> None:
+        super().__init__({}, lag_ms, idle_ms, now)
+        self._rounds = Rounds(ways, context)
+        self._origins = self._rounds.origins()
+        self._marks: dict[str, int] = {}  # of each origin
+        self._heard: dict[str, float] = {}  # when it had its last mark
+
+    def take(self, rounds: Iterable[Sequence[Any]], channel: Channel, now: float) -> None:
+        """Take rounds that came by a channel."""
+        for origin, number, greatest in rounds:
+            if origin not in self._origins:
+                continue  # of a task of another run
+            found = self._rounds.arrive(origin, number, channel, greatest)
+            if found is None:
+                continue
+            greatest = max((time for time in found if time is not None), default=None)
+            before = self._marks.get(origin)
+            if greatest is None or (before is not None and greatest <= before):
+                continue  # none of its elements was for windows, or they were none but earlier ones
+            if not self._heard:
+                self._began = now
+            self._marks[origin] = greatest
+            self._heard[origin] = now
+
+    def _missing(self) -> int:
+        return len(self._origins) - len(self._heard)
+
+    def _least(self, now: float) -> int | None:
+        return min(
+            (self._marks[origin] for origin, since in self._heard.items() if self._is_active(since, now)),
+            default=None,
+        )
+
+    def silent(self) -> list[tuple[str, str]]:
+        """Return the sources, as (component, stream), of which a task has sent nothing yet."""
+        sources = dict.fromkeys(source for origin, source in self._origins.items() if origin not in self._heard)
+        return [(source, "default") for source in sources]
+
+    def saved(self) -> dict[str, Any]:
+        return {**super().saved(), "marks": self._marks}
+
+    def restore(self, saved: Mapping[str, Any], now: float, tasks: Mapping[int, str]) -> None:
+        super().restore(saved, now, tasks)
+        self._marks = {origin: mark for origin, mark in saved.get("marks", {}).items() if origin in self._origins}
+        self._heard = dict.fromkeys(self._marks, now)
