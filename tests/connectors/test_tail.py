@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import resource
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
 from multilang.connectors import TailSpout
+from multilang.connectors.rotation import like, looks_rotated, usual
 from multilang.testing import run_spout
 
 STEPS = st.lists(
@@ -130,6 +132,134 @@ def test_each_line_is_emitted_and_what_was_acked_only_once(tmp_path_factory, ste
     run.close()
     seen += [row[0] for row in run.values]
     assert seen == log.lines
+
+
+MOVED_ON = [
+    "app.log.{}",
+    "app.{}.log",
+    "app-{}.log",
+    "{}_app.log",
+    "server{}.txt",
+    "app (copy {}).log",
+]  # the largest is the oldest
+DATED = [
+    "app.log-2026010{}",
+    "app-11-0{}-2026.log",
+    "app-2026-01-01T10-00-0{}Z.log",
+    "app.log.{}",  # a number for each, too
+    "app.log-0{}Jan2026-x{}f",
+    "app 0{} Feb 2026.log",
+]
+ONE = ["app.log.old", "app-previous.log", "app.log~", "old.app.log", "server.bak"]
+
+
+class Renamed:
+    """A file that is rotated, in one of the ways in which programs name what was rotated."""
+
+    def __init__(self, folder: Path, kind: str, name: str) -> None:
+        self.folder, self.kind, self.name = folder, kind, name
+        self.path = folder / "app.log"
+        self.now = 0  # files are written faster than a file system's clock ticks
+        self.count = 0
+        self.dated = 0
+
+    def named(self, number: int) -> Path:
+        return self.folder / self.name.replace("{}", str(number))
+
+    def add(self, number: int) -> list[str]:
+        lines = [f"line {each}" for each in range(self.count, self.count + number)]
+        self.count += number
+        with open(self.path, "a") as file:
+            file.writelines(f"{each}\n" for each in lines)
+        self.now += 1
+        os.utime(self.path, (self.now, self.now))
+        return lines
+
+    def rotate(self) -> None:
+        if self.kind == "moved on":
+            for number in range(8, 0, -1):
+                if self.named(number).exists():
+                    self.named(number).rename(self.named(number + 1))
+        self.dated += 1
+        self.path.rename(self.named(self.dated if self.kind == "dated" else 1))
+
+    def rotated(self) -> list[Path]:
+        return [self.named(number) for number in range(1, 9) if self.named(number).exists()]
+
+
+STYLES = st.sampled_from(
+    [("moved on", each) for each in MOVED_ON] + [("dated", each) for each in DATED] + [("one", each) for each in ONE]
+)
+ROTATIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("lines"), st.integers(1, 70)),
+        st.tuples(st.just("rotate"), st.just(0)),
+        st.tuples(st.sampled_from(["pack", "remove"]), st.integers(0, 3)),
+        st.tuples(st.just("read"), st.just(0)),
+        st.tuples(st.just("restart"), st.just(0)),
+    ),
+    max_size=12,
+)
+
+
+DOWN = [("rotate", 0), ("lines", 2), ("rotate", 0), ("lines", 1), ("restart", 0)]  # twice while nobody reads
+
+
+@settings(max_examples=30, deadline=None)
+@given(STYLES, ROTATIONS)
+@example(("moved on", "app-{}.log"), [("restart", 0), *DOWN])
+@example(("dated", "app-2026-01-01T10-00-0{}Z.log"), DOWN)
+@example(("one", "app.log.old"), DOWN)
+@example(("one", "old.app.log"), DOWN)
+@example(("moved on", "app.{}.log"), [*DOWN[:4], ("pack", 0), ("restart", 0)])
+@example(("moved on", "app-{}.log"), [*DOWN[:4], ("pack", 1), ("restart", 0)])
+@example(("moved on", "app-{}.log"), [*DOWN[:4], ("remove", 1), ("restart", 0)])
+def test_whatever_rotation_names_them_each_line_is_read_once_or_it_is_told_what_is_missing(
+    tmp_path_factory, style, steps
+) -> None:
+    folder = tmp_path_factory.mktemp("tail")
+    (folder / "app-error.log").write_text("of somebody else\n")
+    (folder / "application.log.1").write_text("of somebody else\n")
+    log = Renamed(folder, *style)
+    lines, seen, told = log.add(1), [], []
+    run = started(log, folder)
+    read(run)
+    touched = False
+    for kind, number in [*steps, ("lines", 1), ("read", 0)]:
+        if kind == "lines":
+            lines += log.add(number)
+        elif kind == "rotate":
+            if log.path.exists() and log.dated < 8:
+                log.rotate()
+        elif kind == "read":
+            read(run)
+        elif kind == "restart":
+            run.close()
+            seen += [row[0] for row in run.values]
+            told += [*run.errors, *(text for _, text in run.logged if "is left out" in text)]
+            run = started(log, folder)
+        elif number < len(log.rotated()):
+            path = log.rotated()[number]
+            found = path.stat()
+            read_already = {*seen, *(row[0] for row in run.values)}
+            if kind == "remove" and read_already.isdisjoint(path.read_text().splitlines()):
+                continue  # nothing shows that it was ever there
+            touched = True
+            if kind == "pack":
+                packed = Path(f"{path}.gz")
+                packed.write_bytes(gzip.compress(path.read_bytes()))
+                os.utime(packed, ns=(found.st_atime_ns, found.st_mtime_ns))
+            path.unlink()
+    run.close()
+    seen += [row[0] for row in run.values]
+    told += [*run.errors, *(text for _, text in run.logged if "is left out" in text)]
+    assert "of somebody else" not in seen
+    places = [int(line.split()[1]) for line in seen]
+    assert places == sorted(set(places))
+    if not touched and style[0] != "one":
+        assert seen == lines
+    elif seen != lines:
+        assert told
 
 
 def test_a_truncated_file_is_read_from_its_beginning(tmp_path) -> None:
@@ -347,3 +477,107 @@ def test_the_mark_at_the_beginning_of_a_file_is_no_text(tmp_path) -> None:
     run.next(2)
     run.close()
     assert run.values == [["first"], ["second \ufeff"], ["\ufeffthird"]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.from_regex(r"[a-z]{1,4}[0-9]?(-[a-z]{2})?(\.log)?", fullmatch=True),
+    st.sampled_from(["{n}", "{d}", "{t}", "0{n}-{m}-2026", "v{n}b", "{d}.{n}"]),
+    st.sampled_from(["{base}.{s}", "{base}-{s}", "{stem}.{s}{end}", "{stem}-{s}{end}", "{s}_{base}", "{stem}_{s}.txt"]),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
+def test_a_rotated_name_shows_the_others_and_not_those_of_another_file(base, stamp, form, one, other) -> None:
+    stem, end = os.path.splitext(base)
+
+    def name(number, of=base):
+        stem, end = os.path.splitext(of)
+        month = ["Jan", "Feb", "May", "Oct"][number % 4]
+        date = f"2026-01-{number:02}"
+        made = stamp.format(n=number, d=date, t=f"{date}T10-0{number}-00Z", m=month)
+        return form.format(base=of, stem=stem, end=end, s=made)
+
+    pattern = re.compile(like(base, name(one)))
+    assert pattern.fullmatch(name(other))
+    for strange in (base, f"{stem}x{end}", name(other, f"{stem}x{end}"), name(other, f"z{base}"), f"{stem}-error{end}"):
+        assert not pattern.fullmatch(strange)
+        assert not re.fullmatch(usual(base), strange)
+    assert not looks_rotated(base, f"{stem}-error{end}")
+
+
+def test_a_file_is_followed_through_a_link(tmp_path) -> None:
+    """A program gives each day's file a name of its own, and the link leads to the newest."""
+    (tmp_path / "days").mkdir()
+    link, days = tmp_path / "app.log", [tmp_path / "days" / f"app-{number}.log" for number in range(3)]
+
+    def write(number):
+        days[number].write_text(f"day {number}\n")
+        os.utime(days[number], (number, number))
+        link.unlink(missing_ok=True)
+        link.symlink_to(days[number])
+
+    write(0)
+    run = started(Log(tmp_path), tmp_path)
+    read(run)
+    run.close()
+    write(1)
+    write(2)
+    again = started(Log(tmp_path), tmp_path)
+    read(again)
+    again.close()
+    assert run.values + again.values == [["day 0"], ["day 1"], ["day 2"]]
+
+
+@pytest.mark.parametrize("at", [3, 5000, 50_000_000], ids=["a few", "a block", "a hole"])
+@pytest.mark.parametrize("before", [b"", b"new\n"])
+def test_nuls_that_a_writer_leaves_in_a_truncated_file_are_no_text(tmp_path, at, before) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(b"old\n")
+    run = run_spout(TailSpout(path))
+    read(run)
+    with open(path, "wb") as file:
+        file.write(before)
+        file.seek(at + len(before))
+        file.write(b"behind\n")
+    read(run)
+    with open(path, "ab") as file:
+        file.write(b"more\n")
+    read(run)
+    run.close()
+    assert run.values == [["old"], *([["new"]] if before else []), ["behind"], ["more"]]
+    assert any("are NULs" in text for _, text in run.logged)
+
+
+def test_lines_that_are_written_into_a_place_that_was_reserved_are_read_once(tmp_path) -> None:
+    path = tmp_path / "app.log"
+    path.write_bytes(bytes(20_000))
+    run = run_spout(TailSpout(path))
+    read(run)
+    for number in range(3):
+        with open(path, "r+b") as file:
+            file.seek(len("line 0\n") * number)
+            file.write(b"line %d\n" % number)
+        read(run)
+    run.close()
+    assert run.values == [["line 0"], ["line 1"], ["line 2"]]
+    assert run.logged == []
+
+
+@pytest.mark.parametrize("when", ["before", "later"])
+def test_a_pipe_is_refused_and_never_waited_for(tmp_path, when) -> None:
+    path = tmp_path / "app.log"
+    if when == "before":
+        os.mkfifo(path)
+        with pytest.raises(ConfigError, match=r"app\.log is a pipe"):
+            TailSpout(path).check_start({})
+        return
+    os.mkfifo(tmp_path / "app.log.1")
+    path.write_text("one\n")
+    run = run_spout(TailSpout(path))
+    read(run)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(ConfigError, match=r"app\.log is a pipe"):
+        read(run)
+    run.close()
+    assert run.values == [["one"]]
