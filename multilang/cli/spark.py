@@ -157,8 +157,7 @@ def _run(
     _check_kind(stream, checkpoint, limits, once)
     bounds = {name: _number(name, text) for name, text in limits.items()}
     for name, file in sources.items():
-        if not (stream and "*" in file):
-            check_source(loaded, name, file, stream)
+        check_source(loaded, name, file, stream)
     if output is not None:
         # A query that goes on adds to its folder. A new query would overwrite the first batches of an earlier one.
         goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())

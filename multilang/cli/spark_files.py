@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +26,15 @@ _STRICT: dict[str, Any] = {"mode": "FAILFAST"}  # otherwise Spark makes nulls of
 # Otherwise a file whose columns stand in another order than those of the first one has its values in the wrong columns.
 _CSV: dict[str, Any] = {"header": True, "enforceSchema": False, **_STRICT}
 _INFERRED: dict[str, Any] = {**_CSV, "inferSchema": True}
+_ESCAPED = {letter: f"\\{letter}" for letter in "{}[]*?\\"} | {",": r"{\,}"}  # within braces no comma separates
 _SNIFF = 8192  # bytes of a file that are checked
 
 
 def check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
     """Raise SparkFault for a file that can't be the source of the spout ``name``."""
     spec = topology.components.get(name)
+    if stream and has_magic(file) and not Path(file).exists():
+        return  # a pattern
     if "://" not in file:
         _check_file(f"--source {name}={file}", Path(file))
     if stream and Path(file).is_file():
@@ -99,7 +103,7 @@ def _why_no_text(head: bytes) -> str:
 
 def source_of(spark: SparkSession, file: str) -> Any:
     """Return the RDD of a text file's lines, or the DataFrame of a file with columns."""
-    place = file if "://" in file else _pattern(Path(file))
+    place = _place(spark, file)
     reader = reader_of(file)
     if reader is None:
         return spark.sparkContext.textFile(place, spark.sparkContext.defaultParallelism)
@@ -144,9 +148,21 @@ def _why_no_object(line: bytes) -> str:
     return "" if isinstance(found, dict | list) else f"it is {dumps(found)[:80]}"
 
 
-def _pattern(path: Path) -> str:
-    """Return a file of this machine in the form that Spark reads, where a name may be a pattern."""
-    return "".join(f"\\{letter}" if letter in "{}[]*?\\" else letter for letter in f"file://{path.resolve()}")
+def _place(spark: SparkSession, file: str) -> str:
+    """Return a file, a folder or a pattern in the form that Spark reads. An existing name is a name, and no pattern."""
+    java: Any = spark.sparkContext
+    place = named = file if "://" in file else f"file://{Path(file).resolve()}"
+    while not _ESCAPED.keys().isdisjoint(named):
+        path = java._jvm.org.apache.hadoop.fs.Path(named)
+        if path.getFileSystem(java._jsc.hadoopConfiguration()).exists(path):
+            break
+        named = named.rpartition("/")[0]
+    return _named(named) + place[len(named) :]
+
+
+def _named(place: str) -> str:
+    """Return a name in the form that Spark reads, where a name may be a pattern, or several separated by commas."""
+    return "".join(_ESCAPED.get(letter, letter) for letter in place)
 
 
 def check_output(output: Path, overwrite: bool) -> None:
@@ -210,7 +226,7 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
 
     The columns are those of the files that exist at the start.
     """
-    reader = reader_of(place)
+    reader, place = reader_of(place), _place(spark, place)
     if reader is None:
         from spark_bridge.job.declared import as_declared
         from spark_bridge.job.sources import fields_of_rows

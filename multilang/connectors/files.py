@@ -21,7 +21,7 @@ from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.records import made_of
-from multilang.connectors.urls import file_system, is_url, located, matching, opened, packages_of_url
+from multilang.connectors.urls import file_system, is_url, located, matching, move_file, opened, packages_of_url
 from multilang.protocol.errors import UnserializableValue
 from multilang.state.position_spout import PositionSpout
 
@@ -283,14 +283,14 @@ class _Folder:
             else:
                 part = f"{self.folder}/.part-{name}"
                 self._fs.pipe_file(part, data)
-                self._fs.mv(part, path)
+                move_file(self._fs, part, path)
         except OSError as problem:
             raise ConnectorError(f"{path} can't be written: {problem}") from None
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         path = f"{self.folder}/{name}"
-        os.remove(path) if self._fs is None else self._fs.rm(path)
+        os.remove(path) if self._fs is None else self._fs.rm_file(path)
 
 
 def _written(path: str, data: bytes) -> None:

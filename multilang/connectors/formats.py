@@ -7,6 +7,7 @@ from codecs import lookup_error
 from zlib import crc32
 
 from multilang.component.errors import ConfigError
+from multilang.connectors.columns import Wrong, reader_of
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import as_text
 from multilang.extras import imported
@@ -333,10 +334,7 @@ class _CsvRows(_ByLine):
         # It asks for a line when it needs one, so that what it has read ends where the row does.
         self._rows: Iterator[list[str]] = csv.reader(iter(self.line, None), delimiter=format.delimiter, strict=True)
         names = next(self._rows, []) if format.header else list(fields)
-        wrong = next((name for name in fields if names.count(name) != 1), None)
-        if wrong is not None:
-            has = f"{names.count(wrong)} columns" if wrong in names else "no column"
-            raise ConnectorError(f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}")
+        _check_columns(path, fields, names)
         self._width = len(names)
         self._places = [names.index(name) for name in fields]
 
@@ -362,7 +360,8 @@ class _CsvRows(_ByLine):
 
 
 class Parquet(Format):
-    """Parquet, by pyarrow (extra ``files``). Types that JSON lacks become text: times by ISO 8601, bytes in base64.
+    """Parquet, by pyarrow (extra ``files``). Types that JSON lacks become text: times by ISO 8601, with nanoseconds if there are
+    some, bytes in base64. Maps with text as keys are objects. What has no JSON form is refused, by its file, row and column.
 
     Args:
         fields: The columns that are fields, in any order. For a sink they are the tuple's; then it may be None.
@@ -406,17 +405,14 @@ class _ColumnRows(Reader):
             self._parquet = parquet.ParquetFile(file)
         except pyarrow.ArrowInvalid as problem:
             raise ConnectorError(f"{path} is no Parquet file: {problem}") from problem
-        names = self._parquet.schema_arrow.names
-        missing = [name for name in fields if name not in names]
-        if missing:
-            raise ConnectorError(f"{path} has no column {missing[0]!r}; it has {', '.join(map(repr, names))}")
-        self._fields = fields
+        schema = self._parquet.schema_arrow
+        _check_columns(path, fields, schema.names)
+        self._columns = [(name, reader_of(schema.field(name).type, f"{path}: column {name!r}")) for name in fields]
+        self._problem = pyarrow.ArrowException
         self._number = 0
         self._rows = self._from(0)
 
     def _from(self, number: int) -> Iterator[list[Any]]:
-        from multilang.connectors.values import plain
-
         groups: list[int] = []
         metadata = self._parquet.metadata
         for group in range(metadata.num_row_groups):
@@ -427,18 +423,25 @@ class _ColumnRows(Reader):
                 groups.append(group)
         if not groups:
             return
-        for batch in self._parquet.iter_batches(_ROWS, groups, self._fields):
+        for batch in self._parquet.iter_batches(_ROWS, groups, [name for name, _ in self._columns]):
             if number >= batch.num_rows:
                 number -= batch.num_rows
                 continue
-            columns = [batch.column(name)[number:].to_pylist() for name in self._fields]
+            columns = [read(batch.column(name)[number:]) for name, read in self._columns]
             number = 0
-            for row in zip(*columns, strict=True):
-                yield [plain(value) for value in row]
+            yield from map(list, zip(*columns, strict=True))
 
     def row(self) -> list[Any] | None:
-        found = next(self._rows, None)
-        self._number += found is not None
+        try:
+            found = next(self._rows, None)
+        except self._problem as problem:
+            raise ConnectorError(f"{self.path} can't be read behind row {self._number}: {problem}") from problem
+        if found is None:
+            return None
+        for (name, _), value in zip(self._columns, found, strict=True):
+            if isinstance(value, Wrong):
+                raise ConnectorError(f"{self.path}: row {self._number + 1}, column {name!r}: {value}")
+        self._number += 1
         return found
 
     @property
@@ -453,6 +456,14 @@ class _ColumnRows(Reader):
             raise self._changed("its size or its end is another")
         self._number = position["row"]
         self._rows = self._from(self._number)
+
+
+def _check_columns(path: str, fields: Sequence[str], names: Sequence[str]) -> None:
+    """Raise ConnectorError unless a file has each field as one column."""
+    wrong = next((name for name in fields if names.count(name) != 1), None)
+    if wrong is not None:
+        has = f"{names.count(wrong)} columns" if wrong in names else "no column"
+        raise ConnectorError(f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}")
 
 
 def _names(fields: Any) -> list[str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from glob import glob, has_magic
+from glob import escape, glob, has_magic
 from importlib import import_module
 
 from multilang.component.errors import ConfigError
@@ -11,6 +11,7 @@ from multilang.extras import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, BinaryIO
 
 _PACKED = {".gz": "gzip", ".bz2": "bz2"}
@@ -52,19 +53,45 @@ def packages_of_url(url: str) -> dict[str, str]:
 def matching(path: str) -> list[str]:
     """Return the files that a path, pattern or URL names, in the order of their names.
 
+    An existing name is a name, and no pattern; also a folder's in a longer pattern.
+
     Raises:
         ConfigError: There is none, or its file system is not known.
     """
     if is_url(path):
         fs, inner = file_system(path)
-        found = [fs.unstrip_protocol(each) for each in fs.glob(inner) if fs.isfile(each)]
-    elif has_magic(path):
-        found = [each for each in glob(path, recursive=True) if os.path.isfile(each)]
+        named = [inner] if fs.isfile(inner) else _matching(inner, fs.glob)
+        found = [fs.unstrip_protocol(each) for each in named if fs.isfile(each)]
     else:
-        found = [path] if os.path.isfile(path) else []
+        named = [path] if os.path.lexists(path) else _matching(path, lambda each: glob(each, recursive=True))
+        found = [each for each in named if os.path.isfile(each)]
     if not found:
         raise ConfigError(f"there is no file {path}; put it there, or name another (a folder's files are {path}/*)")
     return sorted(found)
+
+
+def _matching(path: str, glob: Callable[[str], list[str]]) -> list[str]:
+    """Return what matches a pattern, of which each part is a name where there is such a name."""
+    pattern = ""
+    for part in path.split("/"):
+        named = pattern + escape(part)
+        pattern = (named if not has_magic(part) or glob(named) else pattern + part) + "/"
+    return glob(pattern[:-1])
+
+
+def move_file(fs: Any, path: str, target: str) -> None:
+    """Give a file another name.
+
+    Args:
+        fs: The file system of fsspec.
+        path: The file; no pattern, for which ``fs.mv`` takes it.
+        target: Its name from now on.
+    """
+    if type(fs).mv is imported("fsspec", "files", path).AbstractFileSystem.mv:
+        fs.cp_file(path, target)
+        fs.rm_file(path)
+    else:  # one that does it in one step
+        fs.mv(path, target)
 
 
 def opened(path: str) -> BinaryIO:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from multilang.connectors.urls import packages_of_url
+from multilang.connectors.urls import move_file, packages_of_url
 from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
@@ -66,7 +66,7 @@ class Folder:
 
         part = self.place(f".{name}.{uuid.uuid4().hex}")
         self.fs.pipe_file(part, data)
-        self.fs.mv(part, self.place(name))
+        move_file(self.fs, part, self.place(name))
 
     def names(self) -> list[str]:
         """Return the names of all files that are in the folder now."""

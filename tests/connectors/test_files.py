@@ -6,14 +6,20 @@ import csv
 import gzip
 import json
 import os
+import re
 from collections import Counter
+from contextlib import closing
+from datetime import date, datetime, timedelta
 from importlib import import_module
 from stat import S_ISDIR
 from zlib import crc32
 
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from fsspec.core import url_to_fs
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
 from multilang import FailedException, LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
@@ -29,6 +35,7 @@ from multilang.connectors import (
     Parquet,
     TailSpout,
 )
+from multilang.connectors.urls import matching
 from multilang.local import Faults
 from multilang.testing import run_bolt, run_spout
 from tests.patience import patient
@@ -53,7 +60,7 @@ def refused(spout, message):
     """Check that a spout ends with a message."""
     run = run_spout(spout)
     try:
-        with pytest.raises(ConnectorError, match=message):
+        with pytest.raises((ConfigError, ConnectorError), match=message):
             run.next(20)
     finally:
         run.close()
@@ -289,6 +296,132 @@ def test_files_of_a_sink_have_each_row_whatever_dies(tmp_path, seed) -> None:
     ]
     assert set(found) == set(range(200))
     assert not [file for file in (tmp_path / "out").iterdir() if file.name.startswith(".")]
+
+
+# ---- columns ----
+
+PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+TIMES = st.one_of(
+    st.tuples(
+        st.builds(pa.timestamp, st.sampled_from(["ms", "us", "ns"]), st.sampled_from([None, "UTC", "Europe/Berlin"])),
+        st.integers(-(2**63) + 1, 2**63 - 1) | st.integers(-(10**14), 10**14),
+    ),
+    st.tuples(st.just(pa.time32("ms")), st.integers(0, 86_400_000 - 1)),
+    st.tuples(st.just(pa.time64("us")), st.integers(0, 86_400 * 10**6 - 1)),
+    st.tuples(st.just(pa.time64("ns")), st.integers(0, 86_400 * 10**9 - 1)),
+    st.tuples(st.just(pa.date32()), st.integers(-(2**31), 2**31 - 1) | st.integers(-10_000, 40_000)),
+)
+NESTED = {
+    "alone": (lambda kind: kind, lambda value: value),
+    "list": (pa.list_, lambda value: [value, value]),
+    "struct": (lambda kind: pa.struct([("a", kind), ("b", kind)]), lambda value: {"a": value, "b": value}),
+    "map": (lambda kind: pa.map_(pa.string(), kind), lambda value: {"a": value, "b": value}),
+    "map in a list": (
+        lambda kind: pa.list_(pa.map_(pa.string(), kind)),
+        lambda value: [{"a": value}, {}, {"b": value}],
+    ),
+}
+
+
+def counted(text, kind):
+    """Return the number that Arrow has for a time in the form of ISO 8601."""
+    if pa.types.is_date(kind):
+        return (date.fromisoformat(text) - date(1970, 1, 1)).days
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    assert text.endswith("Z") == (getattr(kind, "tz", None) is not None)
+    whole = whole if "T" in whole else f"1970-01-01T{whole}"
+    seconds = (datetime.fromisoformat(whole) - datetime(1970, 1, 1)) // timedelta(seconds=1)  # noqa: DTZ001
+    nanoseconds = seconds * 10**9 + int(fraction.ljust(9, "0"))
+    return nanoseconds // (10**9 // PARTS[kind.unit])
+
+
+@settings(max_examples=150, deadline=None)
+@given(TIMES, st.sampled_from(sorted(NESTED)))
+@example((pa.time64("ns"), 1), "alone")
+@example((pa.timestamp("us"), 2**62), "map")
+def test_no_time_of_a_column_loses_a_digit_and_what_has_no_text_is_refused(tmp_path_factory, time, nested) -> None:
+    (kind, number), (type_of, nest) = time, NESTED[nested]
+    path = tmp_path_factory.mktemp("times") / "a.parquet"
+    value = pa.scalar(number, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+    column = pa.array([None, nest(value)], type_of(kind))
+    parquet.write_table(pa.table({"other": [1, 2], "c": column}), path)
+    with closing(Parquet(["c"]).reader(open(path, "rb"), str(path))) as reader:
+        assert reader.row() == [None]
+        part = PARTS[kind.unit] if hasattr(kind, "unit") else 1 / 86_400
+        if not -62_135_596_800 <= number / part < 253_402_300_800:
+            with pytest.raises(ConnectorError, match=rf"{path}: row 2, column 'c': .* outside of the years 1 to 9999"):
+                reader.row()
+            return
+        (found,) = reader.row()
+        assert reader.row() is None
+    text = re.search(r"[-\d]+T?[\d:.]*Z?", json.dumps(found).replace("null", ""))[0]
+    assert found == nest(text)
+    assert counted(text, kind) == number
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (lambda: pa.table([pa.array([1]), pa.array([2])], names=["c", "c"]), "has 2 columns 'c'; it has 'c', 'c'"),
+        (
+            lambda: pa.table({"c": pa.array([[(1, "a")]], pa.map_(pa.int64(), pa.string()))}),
+            "column 'c' has the type map<int64, string.*, whose keys are no text",
+        ),
+        (lambda: pa.table({"c": pa.array([1], pa.duration("us"))}), r"column 'c' has the type duration\[us\], which has no"),
+        (
+            lambda: pa.table({"c": pa.array([[("a", 1), ("b", 2), ("a", 3)]], pa.map_(pa.string(), pa.int64()))}),
+            "row 1, column 'c': the map has the key 'a' twice",
+        ),
+        (
+            lambda: pa.table({"c": pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")])}),
+            "row 1, column 'c': 'utf-8' codec can't decode",
+        ),
+    ],
+    ids=["twice", "keys", "duration", "a key twice", "no text"],
+)  # fmt: skip
+def test_what_a_column_can_not_give_is_refused_by_its_name(tmp_path, table, said) -> None:
+    parquet.write_table(table(), tmp_path / "a.parquet")
+    refused(FileSpout(tmp_path / "a.parquet", Parquet(["c"])), rf"a\.parquet:? {said}")
+
+
+# ---- names and patterns ----
+
+NAME = st.text("ab1[]*?!-{},", min_size=1, max_size=5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(NAME, NAME), min_size=1, max_size=6), st.sampled_from(["", "file://", "memory://"]))
+@example([("data [2024]", "b[1].csv"), ("data [2024]", "b1.csv"), ("data 2", "*")], "")
+@example([("**", "[a]"), ("a", "a")], "memory://")
+def test_an_existing_name_is_a_name_and_what_is_none_is_a_pattern(tmp_path_factory, files, scheme) -> None:
+    root = f"{scheme}{tmp_path_factory.mktemp('names')}"
+    fs, inner = url_to_fs(root)
+    for folder, name in files:
+        fs.makedirs(f"{inner}/{folder}", exist_ok=True)
+        fs.pipe_file(f"{inner}/{folder}/{name}", b"x")
+    for folder, name in files:
+        assert matching(f"{root}/{folder}/{name}") == [f"{root}/{folder}/{name}"]
+        assert matching(f"{root}/{folder}/[!z]*") == sorted({f"{root}/{folder}/{n}" for f, n in files if f == folder})
+        within = sorted({f"{root}/{f}/{n}" for f, n in files if n == name})
+        if all(f != "*" for f, _ in files):
+            assert matching(f"{root}/*/{name}") == within
+        if all(f != "**" for f, _ in files):
+            assert matching(f"{root}/**/{name}") == within
+    fs.rm(inner, recursive=True)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "memory://"])
+def test_a_sink_writes_into_a_folder_whose_name_looks_like_a_pattern(tmp_path, scheme) -> None:
+    fs, inner = url_to_fs(f"{scheme}{tmp_path}")
+    for name in ("out1", "outx", "out[1x]"):
+        fs.makedirs(f"{inner}/{name}", exist_ok=True)
+        fs.pipe_file(f"{inner}/{name}/check", b"kept")
+    sink = FileSink(f"{scheme}{tmp_path}/out[1x]")
+    sink.check_start({})
+    write(sink, [1, 2])
+    assert [row[0] for row in read(FileSpout(f"{sink.folder}/sink-*", JsonLines(["value"])))] == [1, 2]
+    assert [fs.cat_file(f"{inner}/{name}/check") for name in ("out1", "outx")] == [b"kept", b"kept"]
+    assert not [each for each in fs.ls(f"{inner}/out[1x]", detail=False) if ".part" in each]
 
 
 # ---- refused ----
