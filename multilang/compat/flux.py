@@ -10,13 +10,14 @@ import os
 import re
 from dataclasses import dataclass
 
+from multilang.compat.flux_file import Entries, filled, flux_entries, plain, texts
 from multilang.compat.yaml_file import read_yaml
 from multilang.topology.errors import TopologyError
 from multilang.topology.home import RESOURCES, Home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
     from typing import Any
 
     from multilang.topology import Topology
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 _SHELL = re.compile(r"(^|\.)Flux(Shell(Spout|Bolt))$")
 _LOG = re.compile(r"(^|\.)flux\.wrappers\.bolts\.LogInfoBolt$")
 _PARTIAL = re.compile(r"(^|\.)PartialKeyGrouping$")
-_VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _GROUPINGS = {
     "ALL": "all_grouping",
     "DIRECT": "direct_grouping",
@@ -32,6 +32,17 @@ _GROUPINGS = {
     "LOCAL_OR_SHUFFLE": "local_or_shuffle_grouping",
     "NONE": "none_grouping",
     "SHUFFLE": "shuffle_grouping",
+}
+_LOADS = {
+    "onHeapMemoryLoad": "topology.component.resources.onheap.memory.mb",
+    "offHeapMemoryLoad": "topology.component.resources.offheap.memory.mb",
+    "cpuLoad": "topology.component.cpu.pcore.percent",
+}
+_METHODS: dict[str, tuple[tuple[type, ...], str]] = {
+    "setDefaultStream": ((list,), "[[field]]"),
+    "setNamedStream": ((str, list), "[stream, [field]]"),
+    "addComponentConfig": ((str, object), "[key, value]"),
+    "changeChildCWD": ((bool,), "[false]"),
 }
 _DEPTH = 4  # folders above the YAML in which the programs are looked for
 _PLACES = (
@@ -54,7 +65,7 @@ def is_flux(path: str) -> bool:
     Raises:
         ConfigError: It can't be read.
     """
-    entries = read_yaml(path)
+    entries = read_yaml(path, filled)
     parts = [entries.get("spouts"), entries.get("bolts", [])]
     if not all(isinstance(each, list) for each in parts):
         return False
@@ -98,18 +109,32 @@ class Declared:
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
-        entries = _with_includes(self.path, ())
+        entries = flux_entries(self.path)
         if entries.get("topologySource"):
-            raise self._refused("topologySource is made in Java: declare the topology's components in the file")
-        if not _list_of(entries, "spouts"):
-            raise self._refused("it declares no spouts, as a topology of Flux's does")
-        self.name = str(entries.get("name") or os.path.basename(path).partition(".")[0])
-        self._conf = _dict_of(entries, "config")
+            entries.refuse("topologySource is made in Java: declare the topology's components in the file")
+        if not entries.listed("spouts"):
+            entries.refuse("it declares no spouts, as a topology of Flux's does")
+        entries.only(
+            "name",
+            "includes",
+            "config",
+            "topologySource",
+            "spouts",
+            "bolts",
+            "streams",
+            java=("components", "workerHooks"),
+        )
+        self.name = (
+            entries.text("name") if entries.get("name") is not None else os.path.basename(path).partition(".")[0]
+        )
+        self._conf = entries.conf("config", "config")
         made = {
-            kind: [Part.of(each, kind, self) for each in _list_of(entries, f"{kind}s")] for kind in ("spout", "bolt")
+            kind: [Part.of(each, kind) for each in entries.each(f"{kind}s", f"a {kind}")] for kind in ("spout", "bolt")
         }
         self._spouts, self._bolts = made["spout"], made["bolt"]
-        self._streams = [_dict_in(each, "a stream", self) for each in _list_of(entries, "streams")]
+        self._streams = entries.each("streams", "a stream")
+        for stream in self._streams:
+            stream.only("name", "from", "to", "grouping")
         self.folder = self._found()
 
     @property
@@ -132,7 +157,7 @@ class Declared:
         known = {each.id for each in (*self._spouts, *self._bolts)}
         for each in self._streams:
             for end in ("from", "to"):
-                if each.get(end) not in known:
+                if each.text(end) not in known:
                     raise self._refused(f"a stream is {end} {each.get(end)!r}, and there is no such component")
         sources = {each.get("from") for each in self._streams}
         lines = ["", "builder = TopologyBuilder()"]
@@ -159,23 +184,33 @@ class Declared:
     def _subscriptions(self, bolt: str) -> Iterator[str]:
         for each in self._streams:
             if each.get("to") == bolt:
-                yield self._subscription(str(each.get("from")), _dict_of(each, "grouping"))
+                source = each.text("from")
+                yield self._subscription(
+                    source, each.entries("grouping", f"the grouping of the stream from {source!r}")
+                )
 
-    def _subscription(self, source: str, grouping: dict[str, Any]) -> str:
-        kind = str(grouping.get("type") or "SHUFFLE").upper()
-        stream = str(grouping.get("streamId") or "default")
+    def _subscription(self, source: str, grouping: Entries) -> str:
+        kind = grouping.text("type").upper()
+        stream = "default" if grouping.get("streamId") is None else grouping.text("streamId")
         of_stream = "" if stream == "default" else f", stream={stream!r}"
-        fields = [str(each) for each in grouping.get("args") or ()]
         if kind == "FIELDS":
-            return f".fields_grouping({source!r}, {fields!r}{of_stream})"
-        if kind == "CUSTOM" and _PARTIAL.search(str(_dict_of(grouping, "customClass").get("className"))):
-            arguments = _dict_of(grouping, "customClass").get("constructorArgs") or []
-            if arguments and isinstance(arguments[0], list):
-                return f".partial_key_grouping({source!r}, {[str(each) for each in arguments[0]]!r}{of_stream})"
+            grouping.only("type", "streamId", "args")
+            return f".fields_grouping({source!r}, {grouping.texts('args')!r}{of_stream})"
+        if kind == "CUSTOM":
+            made = grouping.entries("customClass", "customClass")
+            arguments = made.listed("constructorArgs")
+            if _PARTIAL.search(str(made.get("className"))) and arguments and isinstance(arguments[0], list):
+                grouping.only("type", "streamId", "customClass")
+                made.only("className", "constructorArgs")
+                fields = texts(arguments[0], "constructorArgs of customClass", made)
+                if len(arguments) > 1:
+                    made.refuse("a PartialKeyGrouping has a second argument, which is written in Java; leave it out")
+                return f".partial_key_grouping({source!r}, {fields!r}{of_stream})"
         if kind not in _GROUPINGS:
             raise self._refused(
                 f"the stream from {source!r} has the grouping {kind}, which is written in Java; write a CustomGrouping in Python"
             )
+        grouping.only("type", "streamId")
         return f".{_GROUPINGS[kind]}({source!r}{of_stream})"
 
     def _found(self) -> str:
@@ -225,65 +260,67 @@ class Part:
     tasks: int | None
 
     @classmethod
-    def of(cls, given: Any, kind: str, declared: Declared) -> Part:
+    def of(cls, entries: Entries, kind: str) -> Part:
         """Return a part as the file has it.
 
         Args:
-            given: Its entries.
+            entries: Its entries.
             kind: spout or bolt.
-            declared: The file.
 
         Raises:
             TopologyError: It has something that only Java can make.
         """
-        entries = _dict_in(given, f"a {kind}", declared)
-        id, java_class = str(entries.get("id")), str(entries.get("className"))
-        arguments = entries.get("constructorArgs") or []
-        command: tuple[str, ...] = ()
+        id = entries.text("id")
+        entries.what = f"{kind} {id!r}"
+        java_class = entries.text("className")
+        shell = _SHELL.search(java_class)
+        logs = kind == "bolt" and _LOG.search(java_class)
+        if shell and shell[3] != kind.title():
+            entries.refuse(f"{kind} {id!r} is of the class {java_class}, which is no {kind}")
+        entries.only(
+            *("id", "className", "parallelism", "numTasks", "config", *_LOADS),
+            *(() if logs else ("constructorArgs", "configMethods")),
+            java=("properties", "factory", "factoryArgs"),
+        )
+        arguments = entries.listed("constructorArgs")
+        command: list[str] = []
         streams: dict[str, list[str]] = {}
-        refuse = declared._refused
-        if _SHELL.search(java_class):
-            first, *others = arguments or [None]
-            if not isinstance(first, list):
-                raise refuse(f"{kind} {id!r} has no command: the first of its constructorArgs is a list of words")
-            command = tuple(str(each) for each in first)
-            if others and isinstance(others[0], list):
-                streams["default"] = [str(each) for each in others[0]]
-        elif not _LOG.search(java_class):
-            made = [each for each in arguments if isinstance(each, dict | list)]
-            if made or entries.get("properties"):
-                raise refuse(
-                    f"{kind} {id!r} of the Java class {java_class} is made of Java objects: declare the topology in Python, with a "
-                    "JavaObject for it"
-                )
+        if shell:
+            command, streams = _command(entries, arguments)
+        elif any(isinstance(each, dict | list) for each in arguments):
+            entries.refuse(
+                f"{kind} {id!r} of the Java class {java_class} is made of Java objects: declare the topology in Python, with a "
+                "JavaObject for it"
+            )
+        arguments = [plain(each, f"one of the constructorArgs of {kind} {id!r}", entries) for each in arguments]
         conf: dict[str, Any] = {}
         changes = True
-        for each in entries.get("configMethods") or ():
-            method = _dict_in(each, f"a method of {id!r}", declared)
-            name, given_args = method.get("name"), list(method.get("args") or ())
-            if name == "setDefaultStream" and command:
-                streams["default"] = [str(field) for field in given_args[0]]
-            elif name == "setNamedStream" and command:
-                streams[str(given_args[0])] = [str(field) for field in given_args[1]]
-            elif name == "addComponentConfig" and command:
-                conf[str(given_args[0])] = given_args[1]
-            elif name == "changeChildCWD" and command:
-                changes = bool(given_args[0])
+        for method in entries.each("configMethods", f"a method of {kind} {id!r}"):
+            name, given = _called(method, f"{kind} {id!r}", bool(command))
+            if name == "setDefaultStream":
+                streams["default"] = given[0]
+            elif name == "setNamedStream":
+                streams[given[0]] = given[1]
+            elif name == "addComponentConfig":
+                conf[given[0]] = given[1]
             else:
-                raise refuse(f"{kind} {id!r} calls the Java method {name}, which has no counterpart here; leave it out")
-        executors = entries.get("parallelism") or 1
-        tasks = entries.get("numTasks")
+                changes = given[0]
+        for key, name in _LOADS.items():
+            load = entries.number(key, -1)
+            if load not in (None, -1):  # -1: Flux's sign for none
+                conf[name] = load
+        conf.update(entries.conf("config", f"config of {kind} {id!r}"))
         return cls(
             kind,
             id,
             java_class,
-            command,
+            tuple(command),
             tuple(arguments),
             streams,
             conf,
             changes,
-            int(executors),
-            tasks and int(tasks),
+            entries.number("parallelism", 1) or 1,
+            None if entries.get("numTasks") == -1 else entries.number("numTasks", 1),
         )
 
     @property
@@ -300,75 +337,44 @@ class Part:
             shown = [repr(list(self.command))]
             shown += [repr(default)] if default else []
             shown += [f"output_streams={streams!r}"] if streams else []
-            shown += [f"conf={self.conf!r}"] if self.conf else []
             shown += [] if self.changes else ["change_child_cwd=False"]
             component = f"Shell{name}({', '.join(shown)})"
         elif self.is_java:
             component = f"Java{name}({self.java_class!r}, {list(self.arguments)!r})"
         else:
             component = "LogInfo()"
-        number = f", {self.executors}" if self.executors != 1 or self.tasks else ""
-        return f"{self.id!r}, {component}{number}" + (f", tasks={self.tasks}" if self.tasks else "")
+        shown = [repr(self.id), component]
+        shown += [str(self.executors)] if self.executors != 1 or self.tasks else []
+        shown += [f"tasks={self.tasks}"] if self.tasks else []
+        shown += [f"conf={self.conf!r}"] if self.conf else []
+        return ", ".join(shown)
 
 
-def _with_includes(path: str, seen: tuple[str, ...]) -> dict[str, Any]:
-    """Return a file's entries, with those of the files that it includes below them."""
-    if path in seen:
-        raise TopologyError(f"{path} includes itself")
-    entries: dict[str, Any] = _filled(read_yaml(path), path)
-    for each in _list_of(entries, "includes"):
-        name = str(each.get("file") if isinstance(each, dict) else each).lstrip("/")
-        other = _with_includes(os.path.join(os.path.dirname(path), name), (*seen, path))
-        stronger = bool(isinstance(each, dict) and each.get("override"))
-        for key, value in other.items():
-            if isinstance(value, list) and key != "includes":
-                ids = {part.get("id") for part in entries.get(key) or () if isinstance(part, dict) and "id" in part}
-                entries[key] = [*(entries.get(key) or ()), *(part for part in value if part.get("id") not in ids)]
-            elif isinstance(value, dict):
-                mine = entries.get(key) or {}
-                entries[key] = {**mine, **value} if stronger else {**value, **mine}
-            elif key not in entries or stronger:
-                entries[key] = value
-    return entries
+def _called(method: Entries, part: str, is_shell: bool) -> tuple[str, list[Any]]:
+    """Return a method of FluxShellSpout or FluxShellBolt that a part calls, with its arguments."""
+    method.only("name", "args")
+    name, args = method.text("name"), method.listed("args")
+    if not is_shell or name not in _METHODS:
+        method.refuse(f"{part} calls the Java method {name}, which has no counterpart here; leave it out")
+    what = f"the args of {name} of {part}"
+    kinds, shown = _METHODS[name]
+    plain(args, what, method)
+    if len(args) != len(kinds) or not all(map(isinstance, args, kinds)):
+        method.refuse(f"{what} are {args!r:.80}; write them as {shown}")
+    if list in kinds:
+        texts(args[-1], what, method)
+    return name, args
 
 
-def _filled(value: Any, path: str) -> Any:
-    """Return entries with ``${ENV-NAME}`` replaced by variables of the environment, as Flux's --env-filter does."""
-    if isinstance(value, dict):
-        return {key: _filled(item, path) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_filled(each, path) for each in value]
-    if not isinstance(value, str):
-        return value
-
-    def variable(found: Any) -> str:
-        name = found[1].removeprefix("ENV-")
-        if name not in os.environ:
-            raise TopologyError(
-                f"{path} has ${{{found[1]}}}, which Flux takes from a file or the environment; set the variable {name!r} of the environment"
-            )
-        return os.environ[name]
-
-    text = _VARIABLE.sub(variable, value)
-    if text == value:
-        return value
-    return int(text) if text.isdigit() else text
-
-
-def _list_of(entries: Mapping[str, Any], key: str) -> list[Any]:
-    value = entries.get(key) or []
-    return value if isinstance(value, list) else []
-
-
-def _dict_of(entries: Mapping[str, Any], key: str) -> dict[str, Any]:
-    value = entries.get(key) or {}
-    return value if isinstance(value, dict) else {}
-
-
-def _dict_in(given: Any, what: str, declared: Declared) -> dict[str, Any]:
-    if isinstance(given, dict):
-        return given
-    raise TopologyError(f"{declared.path}: {what} is {given!r}; write its entries")
+def _command(entries: Entries, arguments: list[Any]) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the command and the streams that a program is made with."""
+    if not arguments or not isinstance(arguments[0], list) or not arguments[0] or len(arguments) > 2:
+        entries.refuse(
+            f"{entries.what} has no command: the first of its constructorArgs is a list of words, the second of fields"
+        )
+    words = texts(arguments[0], f"the command of {entries.what}", entries)
+    fields = [texts(each, f"the fields of {entries.what}", entries) for each in arguments[1:]]
+    return words, dict(zip(["default"], fields, strict=False))
 
 
 def _written(declared: Declared) -> str:
