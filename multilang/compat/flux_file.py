@@ -6,6 +6,7 @@ import os
 import re
 
 from multilang.compat.yaml_file import read_yaml
+from multilang.component.errors import ConfigError
 from multilang.protocol.codec import reason_against
 from multilang.topology.errors import TopologyError
 
@@ -180,16 +181,31 @@ def _unset(value: Any) -> Iterator[str]:
         yield from _VARIABLE.findall(value)
 
 
+def _entries(path: str) -> dict[str, Any]:
+    left: list[str] = []
+
+    def change(text: str) -> str:
+        left[:] = _VARIABLE.findall(filled(text))
+        return filled(text)
+
+    try:
+        entries = read_yaml(path, change)
+        left = list(_unset(entries))  # in no comment
+    except ConfigError:
+        if not left:
+            raise
+    if left:
+        raise TopologyError(
+            f"{path}: it has ${{{left[0]}}}, which Flux takes from a file or the environment; set the variable "
+            f"{left[0].removeprefix('ENV-')!r} of the environment"
+        )
+    return entries
+
+
 def _with_includes(path: str, seen: tuple[str, ...]) -> dict[str, Any]:
     if path in seen:
         raise TopologyError(f"{path} includes itself")
-    own = Entries(read_yaml(path, filled), "the file", path)
-    unset = next(_unset(own.given), None)
-    if unset is not None:
-        own.refuse(
-            f"it has ${{{unset}}}, which Flux takes from a file or the environment; set the variable {unset.removeprefix('ENV-')!r} "
-            "of the environment"
-        )
+    own = Entries(_entries(path), "the file", path)
     entries = own.given
     for each in own.listed("includes"):
         include = Entries({"file": each} if isinstance(each, str) else each, "an include", path)

@@ -438,9 +438,11 @@ class _ColumnRows(Reader):
             raise ConnectorError(f"{self.path} can't be read behind row {self._number}: {problem}") from problem
         if found is None:
             return None
-        for (name, _), value in zip(self._columns, found, strict=True):
-            if isinstance(value, Wrong):
-                raise ConnectorError(f"{self.path}: row {self._number + 1}, column {name!r}: {value}")
+        if Wrong in map(type, found):
+            place = [type(value) for value in found].index(Wrong)
+            raise ConnectorError(
+                f"{self.path}: row {self._number + 1}, column {self._columns[place][0]!r}: {found[place]}"
+            )
         self._number += 1
         return found
 

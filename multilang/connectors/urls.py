@@ -65,6 +65,10 @@ def matching(path: str) -> list[str]:
     else:
         named = [path] if os.path.lexists(path) else _matching(path, lambda each: glob(each, recursive=True))
         found = [each for each in named if os.path.isfile(each)]
+    if not found and not is_url(path) and os.path.exists(path):
+        raise ConfigError(
+            f"{path} is a folder, a pipe or the like, and no file; name a file (a folder's files are {path}/*)"
+        )
     if not found:
         raise ConfigError(f"there is no file {path}; put it there, or name another (a folder's files are {path}/*)")
     return sorted(found)

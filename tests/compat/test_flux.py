@@ -182,6 +182,7 @@ REFUSED = {
         "a stream is from 'kk', and there is no such component",
     ),
     "a variable": ("name: ${NO_SUCH_VARIABLE}\nspouts: []", "set the variable 'NO_SUCH_VARIABLE'"),
+    "a variable in braces": ("name: a\nconfig: {a: ${NO_SUCH_VARIABLE}}", "set the variable 'NO_SUCH_VARIABLE'"),
     "Java": ("topologySource: {className: shop.Main}", "topologySource is made in Java"),
     "nothing": ("nimbus.host: here", "it declares no spouts"),
 }

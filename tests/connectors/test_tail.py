@@ -262,6 +262,38 @@ def test_whatever_rotation_names_them_each_line_is_read_once_or_it_is_told_what_
         assert told
 
 
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize(
+    "style", [("moved on", each) for each in MOVED_ON] + [("dated", each) for each in DATED], ids=str
+)
+def test_a_copy_is_known_by_its_content_whatever_its_name_is(tmp_path, style, down) -> None:
+    """Only the copy of a file of which something was read; those after it follow by their names."""
+    log = Renamed(tmp_path, *style)
+    (tmp_path / "app-error.log").write_text("of somebody else\n")
+    lines = log.add(200)  # more than what a file is known by
+    run = started(log, tmp_path)
+    read(run)
+    seen = run.values
+    if down:
+        run.close()
+    writer = os.open(log.path, os.O_RDWR)  # whose inode stays
+    for number in range(2):
+        lines += log.add(30 + number)
+        shutil.copy2(log.path, tmp_path / "copy")
+        log.path.rename(tmp_path / "real")
+        (tmp_path / "copy").rename(log.path)
+        log.rotate()
+        (tmp_path / "real").rename(log.path)
+        os.truncate(writer, 0)
+    os.close(writer)
+    if down:
+        run = started(log, tmp_path)
+    lines += log.add(3)
+    read(run)
+    run.close()
+    assert (seen if down else []) + run.values == [[line] for line in lines]
+
+
 def test_a_truncated_file_is_read_from_its_beginning(tmp_path) -> None:
     path = tmp_path / "app.log"
     path.write_text("one\ntwo\n")
