@@ -440,7 +440,7 @@ class _File(NamedTuple):
 
 
 class _Next(NamedTuple):
-    """What is read behind a file.
+    """The file that is read behind another one.
 
     Attributes:
         file: The next file.

@@ -187,8 +187,8 @@ class _Place:
     """A folder on any file system that Spark can write to, through Hadoop's classes."""
 
     def __init__(self, spark: SparkSession, folder: str) -> None:
-        self._jvm: Any = cast("Any", spark._jvm)
-        self._path: Any = self._jvm.org.apache.hadoop.fs.Path(folder)
+        self._java: Any = cast("Any", spark._jvm)
+        self._path: Any = self._java.org.apache.hadoop.fs.Path(folder)
         session: Any = spark._jsparkSession
         try:
             self._system = self._path.getFileSystem(session.sessionState().newHadoopConf())
@@ -206,7 +206,7 @@ class _Place:
 
     def read(self, name: str) -> str | None:
         """Return a file's text, or None when there is no such file."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
+        path = self._java.org.apache.hadoop.fs.Path(self._path, name)
         if not self._system.exists(path):
             return None
         stream = self._system.open(path)
@@ -217,8 +217,8 @@ class _Place:
 
     def write(self, name: str, text: str) -> None:
         """Write a file: all of it, or nothing."""
-        path = self._jvm.org.apache.hadoop.fs.Path(self._path, name)
-        part = self._jvm.org.apache.hadoop.fs.Path(self._path, f".{name}.part")
+        path = self._java.org.apache.hadoop.fs.Path(self._path, name)
+        part = self._java.org.apache.hadoop.fs.Path(self._path, f".{name}.part")
         stream = self._system.create(part, True)
         try:
             stream.write(text.encode("utf-8"))
