@@ -64,8 +64,6 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         fields: The names of a row's values; None: those of the source.
     """
 
-    max_replays = None
-
     def identity(self) -> str:
         """Return the same for all sources: their rows are compared, and a source that is served again has another address."""
         return "the rows of a source"

@@ -7,7 +7,7 @@ from _thread import get_ident
 from multilang.blocks.block import APART, LOOSE, TOGETHER
 from multilang.blocks.outgoing import ALONE
 from multilang.blocks.receiving import BlockTuple, BlockTuples
-from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values
+from multilang.protocol.codec import MAX_INT, MIN_INT, encode_values, loads
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 from multilang.protocol.messages import Tuple
 
@@ -143,7 +143,7 @@ class Emitter:
         if need_task_ids:
             self._wire.check_wait()
         if get_ident() != self._thread.id:
-            copy = [*values]
+            copy = loads(text)  # as it is now
             self._thread.call(lambda: self._send(copy, text, stream, route, inputs, direct_task, False, on_task_ids))
             return None
         self._thread.make_calls()

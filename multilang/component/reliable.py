@@ -5,6 +5,7 @@ from __future__ import annotations
 from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
+from multilang.protocol.codec import SCALARS, dumps, loads, normalize
 from multilang.protocol.errors import LocalProtocolError
 
 TYPE_CHECKING = False
@@ -14,24 +15,27 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
+    from multilang.component.repeats import Repeats
     from multilang.protocol.messages import Values
     from multilang.protocol.outputs import Outputs
 
     _Sent: TypeAlias = tuple[Values, str | None, int | None, int]
-    """A tuple in flight: its values, its stream, the task of a direct emit, and how often it failed."""
+    """A tuple in flight: its values (see ``_kept``), its stream, the task of a direct emit, and how often it failed."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 _ID_TYPES = frozenset({str, int, float})
+_MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 13 seconds
 
 
 class ReliableSpout(Spout):
     """Keeps what it emitted until it is acked, and emits it again when it fails.
 
     A failed tuple is replayed after ``replay_delay_secs`` seconds, twice as long each further time up to
-    ``max_replay_delay_secs``, at most ``max_replays`` times (None: without limit). After that ``gave_up`` is called,
-    which reports it. A failure together with the other tuples of a block is not counted, since another one may be the
-    cause; the tuple is then emitted again alone.
+    ``max_replay_delay_secs``, until it is acked. What is replayed is what was emitted, even if a list or dict in it was
+    changed since. A tuple that fails again and again is told in a warning of the log. With ``max_replays`` it is given up
+    after so many replays: ``gave_up`` is called, which reports it. A failure together with the other tuples of a block is
+    not counted, since another one may be the cause; the tuple is then emitted again alone.
 
     A task never has more than ``topology.max.spout.pending`` tuples under way, including those that wait for their
     replay. Further tuples of the same ``next_tuple`` are held back and sent, in their order, when others are acked;
@@ -44,21 +48,22 @@ class ReliableSpout(Spout):
     (``position`` of ReplayableSpout).
 
     Attributes:
-        max_replays: How often a tuple is replayed at most; None for no limit.
+        max_replays: How often a tuple is replayed before it is given up; None: until it is acked.
         replay_delay_secs: Seconds before the first replay.
         max_replay_delay_secs: The longest such delay, in seconds.
     """
 
     emits_again = True
 
-    max_replays: int | None = 10
-    replay_delay_secs: float = 0.0
+    max_replays: int | None = None
+    replay_delay_secs: float = 0.1
     max_replay_delay_secs: float = 30.0
 
     _sent: dict[Any, _Sent]
     _due: dict[Any, float]  # message id -> when to emit it again (monotonic seconds), in the order of the failures
     _held: dict[Any, Callable[[list[int]], None] | None]  # those of _sent that wait for room, with their on_task_ids
     _outputs: Outputs | None  # checks what is held back
+    _repeats: Repeats | None  # tells of tuples that fail again and again
     _serial: int
     _most: float  # the most tuples under way
     _emits_plainly: bool  # no subclass does more in emit
@@ -122,7 +127,7 @@ class ReliableSpout(Spout):
         if len(sent) >= self._most and (direct_task is not None or not need_task_ids):
             return self._hold(values, key, stream, direct_task, need_task_ids, on_task_ids)
         # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
-        sent[key] = (_copy(values), stream, direct_task, 0)
+        sent[key] = (_kept(values), stream, direct_task, 0)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         except Exception:
@@ -137,13 +142,13 @@ class ReliableSpout(Spout):
             for values in rows:
                 self.emit(values, None, stream)
             return
-        rows, ids = list(rows), list(tup_ids)
+        rows, ids = [_kept(values) for values in rows], list(tup_ids)
         has_room = len(ids) <= self._most - len(self._sent)
         if self._emits_plainly and has_room and len(rows) == len(ids) and self._all_new(ids):
             self._emit_all(rows, ids, stream)
             return
         for values, tup_id in zip(rows, ids, strict=True):
-            self.emit(values, tup_id, stream)
+            self.emit(_emitted(values), tup_id, stream)
 
     def _all_new(self, ids: list[Any]) -> bool:
         """Return whether these may be message ids, no two of which are equal, and none is under way."""
@@ -159,8 +164,8 @@ class ReliableSpout(Spout):
         def kept() -> Iterator[Values]:
             nonlocal last
             for last, values in zip(ids, rows, strict=True):
-                sent[last] = (_copy(values), stream, None, 0)
-                yield values
+                sent[last] = (values, stream, None, 0)
+                yield _emitted(values)
 
         try:
             self._collector.emit_many(kept(), ids, stream)  # which takes a row when those before it are sent
@@ -186,11 +191,28 @@ class ReliableSpout(Spout):
         failures += not self.failing_together
         if self.max_replays is not None and failures > self.max_replays:
             del self._sent[key]
-            self.gave_up(tup_id, values, failures)
+            self.gave_up(tup_id, _emitted(values), failures)
             return
         self._sent[key] = (values, stream, task, failures)
         delay = min(self.replay_delay_secs * 2.0 ** min(max(failures - 1, 0), 1000), self.max_replay_delay_secs)
         self._due[key] = self.clock() + delay
+        if failures >= _MANY_FAILURES:
+            self._tell_failing(tup_id, _emitted(values), failures)
+
+    def _tell_failing(self, tup_id: Any, values: Values, failures: int) -> None:
+        """Log that a tuple fails again and again, and repetitions of it as a count."""
+        if self._repeats is None:
+            from multilang.component.repeats import Repeats
+
+            self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
+        end = "until it is acked" if self.max_replays is None else f"{self.max_replays} times at most"
+        self._repeats.report(
+            None,
+            f"tuple {tup_id!r} of component {self.context.component!r} (task {self.context.task}) failed {failures} times, and is "
+            f"emitted again {end}, with pauses of up to {self.max_replay_delay_secs:g} s; {len(self._due)} failed tuples wait for "
+            f"their replay. Where one that can't succeed may be dropped, set max_replays. Its values: {values!r:.200}",
+            kind=_MANY_FAILURES,
+        )
 
     def replay(self) -> bool:
         if self._held and self.under_way < self._most:
@@ -207,7 +229,7 @@ class ReliableSpout(Spout):
                 return len(self._sent) >= self._most  # Storm does not count those that failed and wait here
         del due[key]
         values, stream, task, _ = self._sent[key]
-        self._collector.emit(values, key, stream, task)
+        self._collector.emit(_emitted(values), key, stream, task)
         return True
 
     @property
@@ -231,6 +253,7 @@ class ReliableSpout(Spout):
         self._due = {}
         self._held = {}
         self._outputs = None
+        self._repeats = None
         self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
@@ -248,7 +271,6 @@ class ReliableSpout(Spout):
         on_task_ids: Callable[[list[int]], None] | None,
     ) -> list[int] | None:
         """Keep a tuple as it is now until there is room; what is wrong with it is raised at once."""
-        from multilang.protocol.codec import normalize
         from multilang.protocol.messages import DEFAULT_STREAM
 
         if self._outputs is None:
@@ -274,9 +296,26 @@ class ReliableSpout(Spout):
             room -= 1
 
 
-def _copy(values: Any) -> Any:
-    """Return a copy of a tuple's values; what is no list is refused when it is sent."""
-    return [*values] if isinstance(values, (list, tuple)) else values  # a union is slower
+class _Text(str):
+    """The values of a tuple that has lists or dicts, as the JSON text that is sent: whatever becomes of those, it stays."""
+
+    __slots__ = ()
+
+
+def _kept(values: Any) -> Any:
+    """Return a tuple's values in a form that nobody can change; ``_emitted`` returns the values."""
+    if not isinstance(values, (list, tuple)):  # a union is slower
+        return values  # refused when it is sent: it is no list
+    if SCALARS.issuperset(map(type, values)):
+        return [*values]
+    try:
+        return _Text(dumps(values))
+    except (OverflowError, TypeError, ValueError):
+        return values  # refused when it is sent, as everything that this does not look at
+
+
+def _emitted(kept: Any) -> Any:
+    return loads(kept) if type(kept) is _Text else kept
 
 
 def key_of(tup_id: Any) -> Any:

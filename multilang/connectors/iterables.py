@@ -1,8 +1,7 @@
 """Python iterables as sources, and a sink that collects.
 
-FromIterable, guarantee: **at least once**: an item that fails is emitted again, up to ``max_replays`` times. A task that is
-started again goes on from its position, where the conf has ``multilang.positions`` or alignment is exact (then exactly
-once); otherwise it begins with the first item. On every engine; on Spark in the driver.
+FromIterable, guarantee: **at least once**: an item that fails is emitted again until it is acked. A task that is
+started again goes on from its position, where the conf has ``multilang.positions`` or alignment is exact (then exactly once); otherwise it begins with the first item. On every engine; on Spark in the driver.
 
 CollectingSink, guarantee: at least once, in this process alone.
 """
@@ -44,7 +43,6 @@ class FromIterable(PositionSpout):
         ConfigError: It can be gone through only once, or has no order.
     """
 
-    max_replays = 10
     needs_positions = False
 
     _collector: SpoutCollector

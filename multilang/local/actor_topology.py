@@ -350,10 +350,12 @@ class ActorTopology(LocalTopology):
         lines = []
         for spout in self.spouts.values():
             if len(spout.pending):
-                lines.append(f"{spout.plan}: {counted(len(spout.pending))} neither acked nor failed")
+                lines.append(
+                    spout.stats.with_failures(f"{spout.plan}: {counted(len(spout.pending))} neither acked nor failed")
+                )
             elif self.active and not spout.exhausted:
                 said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
-                lines.append(f"{spout.plan}: not exhausted, {said}")
+                lines.append(spout.stats.with_failures(f"{spout.plan}: not exhausted, {said}"))
         return lines
 
     def _waited_for(self) -> list[str]:

@@ -34,7 +34,7 @@ MIN_INT = -(2**63)
 MAX_INT = 2**63 - 1
 
 FREE: set[type] = {str, float, bool, type(None)}  # ujson itself refuses NaN and infinities in these
-_SCALARS = FREE | {int}
+SCALARS = FREE | {int}
 _SURE: set[type] = {
     bool,
     type(None),
@@ -48,7 +48,7 @@ def send_as_text(kind: type[str]) -> type[str]:
     """Send a subclass of str as its plain text, without checking it; its instances must be ASCII."""
     _SURE.add(kind)
     FREE.add(kind)
-    _SCALARS.add(kind)
+    SCALARS.add(kind)
     return kind
 
 
@@ -89,7 +89,7 @@ def encode_values(values: Sequence[Any]) -> str:
             break
     else:
         return f"[{row[:-1]}]"
-    if _SCALARS.issuperset(map(type, values)):
+    if SCALARS.issuperset(map(type, values)):
         try:
             for value in values:
                 if type(value) is int and not MIN_INT <= value <= MAX_INT:
@@ -118,7 +118,7 @@ def _encode_nested(values: Sequence[Any]) -> str | None:
         lists = [value for value in level if type(value) is list]
         if len(lists) < len(level):
             scalars = [value for value in level if type(value) is not list]
-            if not _SCALARS.issuperset(map(type, scalars)):
+            if not SCALARS.issuperset(map(type, scalars)):
                 return None
             numbers = [value for value in scalars if type(value) is int]
             if numbers and not (min(numbers) >= MIN_INT and max(numbers) <= MAX_INT):
@@ -180,7 +180,7 @@ def normalize(values: Sequence[Any]) -> list[Any]:
             break
         else:
             return [*values]
-        if _SCALARS.issuperset(map(type, values)):
+        if SCALARS.issuperset(map(type, values)):
             _check(values)
             return [*values]
     return loads(encode_values(values))  # type: ignore[no-any-return]

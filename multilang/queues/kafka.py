@@ -93,11 +93,10 @@ class KafkaSpout(ReliableSpout):
 
     Attributes:
         commit_secs: Seconds between two commits.
-        max_replays: How often a failed message is replayed before it is given up; None: without limit.
+        max_replays: How often a failed message is replayed before it is given up; None: until it is acked.
     """
 
     emits_again = True
-    max_replays = None
     commit_secs: float = 1.0
     requires: Mapping[str, str] = REQUIRES
 

@@ -63,11 +63,10 @@ class RedisStreamSpout(ReliableSpout):
             ``cert`` and ``key``, each optional; missing ones are those of the conf's ``multilang.redis.access``.
 
     Attributes:
-        max_replays: How often a failed entry is replayed before it is given up; None: without limit.
+        max_replays: How often a failed entry is replayed before it is given up; None: until it is acked.
     """
 
     emits_again = True
-    max_replays = None
     requires: Mapping[str, str] = REQUIRES
     _look_at: float  # when to look again at what other consumers have
 

@@ -33,8 +33,6 @@ class RecordedSpout(ReplayableSpout):
         pace: "recorded": at the times of the recording; "fast": as fast as it goes.
     """
 
-    max_replays = None
-
     def __init__(self, path: str, spout: str, pace: str = FAST) -> None:
         self.path = path
         self.spout = spout

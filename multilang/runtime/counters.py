@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from multilang.runtime.quantiles import bin_of, quantiles
+from multilang.runtime.readable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -189,6 +190,11 @@ class TaskStats:
         self.failed += 1
         self.timed_out += timed_out
         self.lost_ids.add(tup_id)
+
+    def with_failures(self, line: str) -> str:
+        """Return what is waited for of a spout, with the number of its tuples that failed and are to be acked still."""
+        lost = len(self.lost_ids)
+        return f"{line}; {counted(lost)} failed and {'was' if lost == 1 else 'were'} not acked since" if lost else line
 
     @property
     def unfinished(self) -> int:

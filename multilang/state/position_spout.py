@@ -47,13 +47,12 @@ class PositionSpout(ReplayableSpout):
 
     Attributes:
         save_secs: Seconds between two saves of the position.
-        max_replays: How often a failed tuple is replayed before it is given up; None: without limit.
+        max_replays: How often a failed tuple is replayed before it is given up; None: until it is acked.
         needs_positions: Whether it always keeps its position. If not, it does so only where the conf has
             ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
     """
 
     emits_again = True
-    max_replays: int | None = None
     save_secs: float = 1.0
     needs_positions: ClassVar[bool] = True
 

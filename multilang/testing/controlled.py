@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.bolt import Bolt
+from multilang.protocol.codec import normalize
 from multilang.testing.shared import Shared, check_reachable
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class HeldTuple:
         Raises:
             RuntimeError: It is not held any more.
         """
-        self._order("emit", list(values), stream)
+        self._order("emit", normalize(list(values)), stream)
 
     def __getitem__(self, key: int | str) -> Any:
         return self.values[self.fields.index(key) if isinstance(key, str) else key]

@@ -59,6 +59,11 @@ class RowFeed:
         """True if there is something to read."""
         return self._picks is None or bool(self._picks)
 
+    @property
+    def is_idle(self) -> bool:
+        """True if the round that begins has nothing to read here."""
+        return not self.waiting
+
     def undone(self, failures: int, sums: Mapping[int, Sequence[int]]) -> None:
         """Read all rows again in the next round, because the last round counts for nothing."""
         self.failures += failures
@@ -179,7 +184,8 @@ class EmittedFeed:
                 self.named[key] = (tup_id, values)
         self.failures += len(places)
         self.acked += acked
-        self._fruitless = 0 if acked or is_new or not places else self._fruitless + 1
+        if self._batch:  # otherwise it waits for its replays to be due, while others emit
+            self._fruitless = 0 if acked or is_new or not places else self._fruitless + 1
         self.spout.settle(self._batch, places)
         why = ""
         if self._fruitless == self._max_fruitless:

@@ -351,7 +351,7 @@ class JobRun:
         states: RDD[Any] | None = None
         while self._result.rounds == 0 or any(feed.waiting for feed in feeds):
             rounds = [feed.round(sc) for feed in feeds]
-            if self._result.rounds and all(isinstance(feed, EmittedFeed) and feed.is_idle for feed in feeds):
+            if self._result.rounds and all(feed.is_idle for feed in feeds):
                 time.sleep(_IDLE_SECS)
                 continue
             layout = first if states is None else later

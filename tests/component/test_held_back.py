@@ -24,7 +24,7 @@ ROWS = 60
 
 class Bursts(ReliableSpout):
     output_fields = ["n"]
-    max_replays = None
+    replay_delay_secs = 0
     log_of: list[str] = []
 
     def __init__(self, burst: int = 3, rows: int = ROWS) -> None:

@@ -77,8 +77,8 @@ _KEPT = {
     "groups; multilang's BatchingBolt has batch_size, and fails only the group: write it over by hand if that suits you",
     "TicklessBatchingBolt": "processes all groups every secs_between_batches seconds; multilang's LingeringBolt counts linger_secs from the first "
     "tuple of a group: write it over by hand if that suits you",
-    "ReliableSpout": "emits a failed tuple again at once, max_fails times, and then counts it as acked; multilang's ReliableSpout has "
-    "max_replays and tells gave_up: write it over by hand if that suits you",
+    "ReliableSpout": "emits a failed tuple again at once, max_fails times, and then counts it as acked; multilang's ReliableSpout emits "
+    "it until it is acked, or max_replays times, and tells gave_up: write it over by hand if that suits you",
 }
 
 

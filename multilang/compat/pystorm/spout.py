@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import deepcopy
 
 from multilang.compat.pystorm.component import Component
 
@@ -116,5 +117,5 @@ class ReliableSpout(Spout):
             raise ValueError(
                 f"{type(self).__name__} is a ReliableSpout, whose tuples are tracked by their ids: write emit(..., tup_id=...)"
             )
-        self.unacked_tuples[tup_id] = (tup, stream, direct_task, need_task_ids)
+        self.unacked_tuples[tup_id] = (deepcopy(tup), stream, direct_task, need_task_ids)
         return super().emit(tup, tup_id=tup_id, stream=stream, direct_task=direct_task, need_task_ids=need_task_ids)

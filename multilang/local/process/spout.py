@@ -240,7 +240,7 @@ class ProcessSpoutTask(ProcessTask):
     def waiting_for(self) -> str:
         """Return in words what is still to come of it, or an empty text."""
         if self.pending:
-            return f"{self.plan}: {counted(self.in_flight)} neither acked nor failed"
+            return self.stats.with_failures(f"{self.plan}: {counted(self.in_flight)} neither acked nor failed")
         if not self.ready:
             return f"{self.plan}: its process is being started"
         if self.commands or (self.conn.command not in (None, "next")):
@@ -248,7 +248,7 @@ class ProcessSpoutTask(ProcessTask):
         if not self.host.active or self.exhausted:
             return ""
         if self.exhausted is False:
-            return f"{self.plan}: not exhausted, as it says itself"
+            return self.stats.with_failures(f"{self.plan}: not exhausted, as it says itself")
         return "" if self.idle >= IDLE_ROUNDS else f"{self.plan}: not exhausted, it still emits"
 
 
