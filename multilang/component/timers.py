@@ -90,6 +90,7 @@ class TaskTimers:
         clock: The clock of the task's component.
         heap: The pending timers, and cancelled ones; an empty list means that there is nothing to do.
         next_due: The instant of the next call, infinity if there is none.
+        is_idle: Says of a tuple whether it came of ticks alone.
         awaited: The number of pending timers that a run which waits for its end waits for: those that are called once
             and were not set by another timer, nor at a tick.
         on_awaited: Called with True when there is the first awaited timer since it was last called with False.
@@ -125,7 +126,7 @@ class TaskTimers:
         self.announced = NEVER
         self._scope = scope
         self._wake = wake
-        self._is_idle = is_idle or _is_tick
+        self.is_idle = is_idle or _is_tick
         self._thread = thread
         self._now = clock.monotonic if now is None else now
         self._serial = 0
@@ -155,7 +156,7 @@ class TaskTimers:
         if not callable(callback):
             raise ConfigError(f"set_timer({delay_secs!r}, {callback!r}): give a function to call, such as self.flush")
         current = self._scope.current
-        awaited = every is None and not self._firing and (current is None or not self._is_idle(current))
+        awaited = every is None and not self._firing and (current is None or not self.is_idle(current))
         handle = TimerHandle(self, owner, callback, self._now() + delay_secs, every, awaited)
         self._push(handle)
         if awaited:

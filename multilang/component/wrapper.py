@@ -36,6 +36,9 @@ class Wrapper(Bolt):
     own_streams: ClassVar[Mapping[str, Stream]] = {}
     """Streams in addition to those of the wrapped component."""
 
+    commits: ClassVar[bool] = False
+    """True if it has a state that is committed at checkpoints; then it has ``uncommitted`` and ``worked``, too."""
+
     wrapped: Any
 
     def __init__(self, wrapped: Component, factory: type[Component] | None = None) -> None:

@@ -198,7 +198,12 @@ class ActorTopology(LocalTopology):
 
     def works(self, actor: BoltActor | SpoutActor, handle: TimerHandle) -> bool:
         """Return whether what comes of a timer is waited for, like what comes of tuples."""
-        return isinstance(actor, SpoutActor) or handle.awaited or bool(actor.held)
+        if isinstance(actor, SpoutActor):
+            return True
+        works = handle.awaited or bool(actor.held)
+        if works:
+            actor.works()
+        return works
 
     def _start_spout(self, actor: SpoutActor, component: Any) -> None:
         for tup_id, _ in actor.pending.values():
@@ -353,7 +358,7 @@ class ActorTopology(LocalTopology):
                 lines.append(
                     spout.stats.with_failures(f"{spout.plan}: {counted(len(spout.pending))} neither acked nor failed")
                 )
-            elif self.active and not spout.exhausted:
+            elif (self.active or spout.always) and not spout.exhausted:
                 said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
                 lines.append(spout.stats.with_failures(f"{spout.plan}: not exhausted, {said}"))
         return lines
@@ -375,6 +380,7 @@ class ActorTopology(LocalTopology):
         for bolt in able:
             if bolt.timers is not None and bolt.timers.awaited:
                 lines.append(f"{bolt.plan}: {bolt.timers.awaited} timers pending")
+        lines += [f"{bolt.plan}: its state is not committed yet" for bolt in self.bolts.values() if bolt.uncommitted]
         if not lines and not any(bolt.held for bolt in able):
             return []
         held = ((bolt, bolt.held) for bolt in self.bolts.values())

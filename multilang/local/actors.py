@@ -33,6 +33,7 @@ class BoltActor:
         counted: The number of tuples that it had got when ``countdown`` was set last.
         every: The number that ``countdown`` was set to.
         measured: The number of tuples, without the IDLE ones, that ``busy_secs`` stands for.
+        commits: Whether it has a state that is committed at checkpoints.
         busy_secs: The time in which they were executed: each measured time stands for all since the one before.
         last_secs: The last measured time.
         works_before: The number of tuples, without the IDLE ones, that it had got at each of the last message timeouts.
@@ -41,6 +42,7 @@ class BoltActor:
     __slots__ = (
         "busy_secs",
         "collector",
+        "commits",
         "component",
         "countdown",
         "counted",
@@ -61,7 +63,8 @@ class BoltActor:
     def __init__(self, plan: TaskPlan, stats: TaskStats) -> None:
         self.plan = plan
         self.stats = stats
-        self.component: Component | None = None
+        self.component: Any = None
+        self.commits = getattr(plan.spec.component, "commits", False)
         self.execute: Callable[[Any], object]
         self.rows: Any = None
         self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
@@ -135,13 +138,29 @@ class BoltActor:
         works = bool(self.held)
         self.idle_executed += 1
         self.stats.idle += 1
+        if works:
+            self.works()
         return works
+
+    # ---- a state ----
+
+    def works(self) -> None:
+        """Take note that what it does now is waited for, and may change its state."""
+        if self.commits:
+            self.component.worked()
+
+    @property
+    def uncommitted(self) -> bool:
+        """Whether its state has something that came of work and is not committed yet."""
+        return self.commits and self.component is not None and self.component.uncommitted
 
 
 class SpoutActor:
     """A spout's task.
 
     Attributes:
+        always: Whether it is asked while the topology is inactive, too: the checkpoint spout, without which what is in
+            flight would never end.
         pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
         idle: Empty nexts in a row since the last ack, fail or the like.
         next_at: The time from which it may be asked again.
@@ -154,6 +173,7 @@ class SpoutActor:
     """
 
     __slots__ = (
+        "always",
         "busy_secs",
         "component",
         "countdown",
@@ -176,6 +196,7 @@ class SpoutActor:
         self.stats = stats
         self.component: Component | None = None
         self.runner: SpoutRunner
+        self.always = hasattr(plan.spec.component, "last_checkpoint")
         self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.idle = 0

@@ -182,7 +182,7 @@ class InProcessTopology(ActorTopology):
                 self._drain()
             if instant >= end:
                 return drained and not self.waiting_for
-            if self.active and self._ask(spouts, instant):
+            if self.opened and self._ask(spouts, instant):
                 sleep = _SHORTEST_SLEEP_SECS
             else:
                 if drained and not self.waiting_for and self.failure is None:
@@ -193,15 +193,15 @@ class InProcessTopology(ActorTopology):
         return True
 
     def _may_ask(self, spout: SpoutActor) -> bool:
-        return self.active and len(spout.pending) < spout.max_pending
+        return (self.active or (spout.always and self.opened)) and len(spout.pending) < spout.max_pending
 
     def _ask(self, spouts: Iterable[SpoutActor], now: float) -> bool:
         """Ask each spout that is due for its next tuple, once; return whether any emitted."""
         out = self.out
         done = self._done
-        busy = False
+        busy, active = False, self.active
         for spout in spouts:
-            if spout.next_at > now or len(spout.pending) >= spout.max_pending:
+            if spout.next_at > now or len(spout.pending) >= spout.max_pending or not (active or spout.always):
                 continue
             stats = spout.stats
             emitted = stats.emitted

@@ -377,7 +377,7 @@ class SimulatedTopology(ActorTopology):
         if self._asked.get(id) != due:
             return  # it was asked earlier
         del self._asked[id]
-        if not self.active or len(spout.pending) >= spout.max_pending:
+        if not (self.active or spout.always) or len(spout.pending) >= spout.max_pending:
             return  # it is asked again when that changes
         if self._under_way < MAX_UNDER_WAY:
             before = spout.stats.emitted

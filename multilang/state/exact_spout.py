@@ -40,6 +40,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         self._open: dict[int, tuple[float, int, float]] = {}
         self._of_checkpoint: set[int] = set()  # the turns before the last prepare
         self._prepared = False  # all tasks have prepared; the tuples before the prepare may still be in flight
+        self._active = True
         self._asked: int | None = None  # the turn whose question has no answer yet
         self._idle = 0
         self._uncommitted = True  # tuples may have come since the last committed prepare
@@ -61,7 +62,8 @@ class ExactCheckpointSpout(CheckpointSpout):
         if self.recovering or not self._prepared:
             super().next_tuple()
         if (
-            not self.recovering
+            self._active
+            and not self.recovering
             and self._asked is None
             and len(self._open) < min(_MAX_OPEN, self._most)
             and (now := self.clock()) >= self._next_turn
@@ -115,8 +117,18 @@ class ExactCheckpointSpout(CheckpointSpout):
     def exhausted(self) -> bool:
         """Return whether nothing is in flight, no source has more, and everything that they gave is committed."""
         return (
-            super().exhausted() and not self._open and self._asked is None and self._idle > 0 and not self._uncommitted
+            super().exhausted()
+            and not self._open
+            and self._asked is None
+            and (self._idle > 0 or not self._active)
+            and not self._uncommitted
         )
+
+    def activate(self) -> None:
+        self._active = True
+
+    def deactivate(self) -> None:
+        self._active = False  # the sources get no turns
 
     def prepared(self) -> None:
         self._prepared = True  # the tuples before it may still be in flight

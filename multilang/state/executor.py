@@ -30,8 +30,13 @@ class StatefulBoltExecutor(Checkpointed):
 
     ``state`` is the task's state. ``_acked`` has what the bolt acked since the last prepare, ``_prepared`` what it
     acked before that. Of an acked tuple only what its real ack needs is kept, since there may be a second's worth of
-    tuples.
+    tuples. Nobody waits for the ack of a tuple that is anchored to nothing: ``uncommitted`` tells of its effect.
     """
+
+    commits = True
+
+    _changed = False  # since the last prepare
+    _committing = False  # what changed before it is not committed yet
 
     def prepare(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:
         self._provider = provider_of(conf)
@@ -64,15 +69,22 @@ class StatefulBoltExecutor(Checkpointed):
             state.prepare_commit(txid)
             self._prepared += self._acked
             self._acked.clear()
+            self._committing |= self._changed
+            self._changed = False
+            self._run = self._first
         elif action == COMMIT:
             bolt.pre_commit(txid)
             state.commit(txid)
+            self._committing = False
             self.steps("acks")
             self._finish(self._prepared, ok=True)
             self.steps("acks done")
         elif action == ROLLBACK:
             bolt.pre_rollback()
             state.rollback()
+            self._changed = self._committing = False
+            if self._initialized:
+                self._run = self._first
             self.steps("fails")
             self._finish(self._prepared, ok=False)
             self._finish(self._acked, ok=False)
@@ -80,15 +92,32 @@ class StatefulBoltExecutor(Checkpointed):
         elif action == INITSTATE and not self._initialized:
             bolt.init_state(state)
             self._initialized = True
-            self._run = self._inner
+            self._run = self._first
             self._timers.release()
         return True
+
+    @property
+    def uncommitted(self) -> bool:
+        """True while something that came of tuples, or of awaited timers, may be in the state, or is to be, and is not committed."""
+        return self._changed or self._committing or bool(self._pending)
+
+    def worked(self) -> None:
+        """Note that the state may have changed since the last prepare."""
+        self._changed = True
+        if self._initialized:
+            self._run = self._inner
+
+    def _first(self, tup: Tuple) -> None:
+        """Process a tuple while nothing has changed the state since the last prepare."""
+        if not self._timers.is_idle(tup):
+            self.worked()
+        self._inner(tup)
 
     def completed(self) -> None:
         if self._initialized and self._pending:
             pending, self._pending[:] = self._pending[:], []
             for tup in pending:
-                self._inner(tup)
+                self._run(tup)
         super().completed()
 
     def close(self) -> None:

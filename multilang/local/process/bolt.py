@@ -76,6 +76,10 @@ class ProcessBoltTask(ProcessTask):
         self._worked_at = 0.0  # when it finished one last that is not IDLE
         self._timers_at: float | None = None  # when it said that it has timers to be waited for; None for none
         self._timers_count = False  # they were set for a tuple that is not IDLE, or at the start
+        component: Any = plan.spec.component
+        self._commits = getattr(component, "commits", False)
+        self._own_streams = component.own_streams if self._commits else ()
+        self._got_at = float("-inf")  # when it got something last that may have changed its state, if that is committed
         self._chain = Inside(plan, host.stats) if plan.members else None
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
@@ -111,6 +115,8 @@ class ProcessBoltTask(ProcessTask):
                 unfinished[id] = (Question if origin.is_question else Delivery)(root, edge, now, tuples)
                 if edge and not root:
                     self.idle += 1
+                elif self._commits and origin.stream not in self._own_streams:
+                    self._got_at = now
                 say(id, origin.component, origin.stream, origin.task, text)
                 self.stats.received += tuples
             super().flush()
@@ -273,6 +279,8 @@ class ProcessBoltTask(ProcessTask):
     def _has_timers(self, awaited: bool) -> None:
         """Note whether the child has timers that are called once, and that no other timer has set."""
         self._timers_at = self.host.now if awaited else None
+        if not awaited and self._commits:
+            self._got_at = self.host.now  # of the last one
         self._timers_count = not self.unfinished or any(self._fresh(self.host.stale_before))
 
     def lose(self) -> None:
@@ -313,4 +321,6 @@ class ProcessBoltTask(ProcessTask):
         timers_at = self._timers_at
         if timers_at is not None and (self._timers_count or self._worked_at >= timers_at):
             return f"{self.plan}: a timer is pending"
+        if self._got_at >= self.host.committed_before:
+            return f"{self.plan}: its state is not committed yet"
         return ""

@@ -76,6 +76,10 @@ class TaskHost(Protocol):
         """The ackers; there may be none."""
 
     @property
+    def committed_before(self) -> float:
+        """The time before which everything that a bolt got is in its state, and committed."""
+
+    @property
     def stale_before(self) -> float:
         """The time before which a bolt's tuples count as forgotten."""
 

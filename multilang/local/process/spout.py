@@ -27,12 +27,16 @@ class ProcessSpoutTask(ProcessTask):
     Attributes:
         pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
         commands: The commands that it gets when it is free.
+        last_checkpoint: The last committed transaction, when it was committed, and the seconds that it took; None for
+            none, or for a spout that makes none.
         halted_by: The number of full queues downstream; while there are any, it gets no next.
         exhausted: The answer in the last sync of a next.
         idle: Empty nexts in a row since its last other command.
     """
 
     kind = "spout"
+    always = False  # asked while the topology is inactive, too
+    last_checkpoint: tuple[int, float, float] | None = None
 
     def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         super().__init__(host, plan)
@@ -71,6 +75,10 @@ class ProcessSpoutTask(ProcessTask):
             self._command()
         super().flush()
 
+    @property
+    def _is_active(self) -> bool:
+        return (self.host.active or self.always) and not self.host.ending
+
     def _command(self) -> None:
         conn = self.conn
         if self.commands:
@@ -86,7 +94,7 @@ class ProcessSpoutTask(ProcessTask):
                 conn.activate()
             else:
                 conn.deactivate()
-        elif self.host.active and not self.halted_by and len(self.pending) < self.max_pending:
+        elif self._is_active and not self.halted_by and len(self.pending) < self.max_pending:
             if self.host.now >= self._next_at:
                 self._emitted_before = self.stats.emitted
                 conn.next()
@@ -99,7 +107,7 @@ class ProcessSpoutTask(ProcessTask):
     @property
     def wakes_at(self) -> float:
         """The time to ask it again after an empty next; infinity when it waits for something else."""
-        if not self.ready or self.conn.command is not None or not self.host.active or self.halted_by:
+        if not self.ready or self.conn.command is not None or not self._is_active or self.halted_by:
             return float("inf")
         return self._next_at if len(self.pending) < self.max_pending else float("inf")
 
@@ -245,7 +253,7 @@ class ProcessSpoutTask(ProcessTask):
             return f"{self.plan}: its process is being started"
         if self.commands or (self.conn.command not in (None, "next")):
             return f"{self.plan}: still to be told of {len(self.commands) + 1} tuples"
-        if not self.host.active or self.exhausted:
+        if not self._is_active or self.exhausted:
             return ""
         if self.exhausted is False:
             return self.stats.with_failures(f"{self.plan}: not exhausted, as it says itself")
@@ -253,13 +261,9 @@ class ProcessSpoutTask(ProcessTask):
 
 
 class ProcessCheckpointSpoutTask(ProcessSpoutTask):
-    """The task of the checkpoint spout, whose checkpoints are seen from this side.
+    """The task of the checkpoint spout, whose checkpoints are seen from this side, and which is never inactive."""
 
-    Attributes:
-        last_checkpoint: The last committed transaction, when it was committed, and the seconds that it took.
-    """
-
-    last_checkpoint: tuple[int, float, float] | None = None
+    always = True
 
     def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         super().__init__(host, plan)

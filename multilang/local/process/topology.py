@@ -216,7 +216,7 @@ class ProcessTopology(LocalTopology):
     @property
     def checkpoint(self) -> CheckpointStatus | None:
         for spout in self.spouts.values():
-            if isinstance(spout, ProcessCheckpointSpoutTask) and spout.last_checkpoint is not None:
+            if spout.last_checkpoint is not None:
                 number, at, seconds = spout.last_checkpoint
                 return CheckpointStatus(number=number, age_secs=self.clock.now() - at, seconds=seconds)
         return None
@@ -239,6 +239,12 @@ class ProcessTopology(LocalTopology):
         """
         settings = self.plan.settings
         return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
+
+    @property
+    def committed_before(self) -> float:
+        """The time at which the last committed checkpoint began."""
+        lasts = (spout.last_checkpoint for spout in self.spouts.values())
+        return max((at - secs for _, at, secs in filter(None, lasts)), default=0.0)
 
     def init_root(self, root: int, value: int, task: int) -> None:
         """Tell the root's acker of a new spout tuple."""
