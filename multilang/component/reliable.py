@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
 _ID_TYPES = frozenset({str, int, float})
-_MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 13 seconds
+_MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 6 seconds
+_SECOND_DELAY_SECS = 0.1  # before the second replay, at least
 
 
 class ReliableSpout(Spout):
     """Keeps what it emitted until it is acked, and emits it again when it fails.
 
-    A failed tuple is replayed after ``replay_delay_secs`` seconds, twice as long each further time up to
-    ``max_replay_delay_secs``, until it is acked. What is replayed is what was emitted, even if a list or dict in it was
+    A failed tuple is replayed at once, or after ``replay_delay_secs`` seconds. If it fails again, it is replayed after a
+    pause, 0.1 seconds or twice ``replay_delay_secs``, which doubles each further time up to ``max_replay_delay_secs``, until
+    it is acked. What is replayed is what was emitted, even if a list or dict in it was
     changed since. A tuple that fails again and again is told in a warning of the log. With ``max_replays`` it is given up
     after so many replays: ``gave_up`` is called, which reports it. A failure together with the other tuples of a block is
     not counted, since another one may be the cause; the tuple is then emitted again alone.
@@ -56,7 +58,7 @@ class ReliableSpout(Spout):
     emits_again = True
 
     max_replays: int | None = None
-    replay_delay_secs: float = 0.1
+    replay_delay_secs: float = 0.0
     max_replay_delay_secs: float = 30.0
 
     _sent: dict[Any, _Sent]
@@ -194,8 +196,10 @@ class ReliableSpout(Spout):
             self.gave_up(tup_id, _emitted(values), failures)
             return
         self._sent[key] = (values, stream, task, failures)
-        delay = min(self.replay_delay_secs * 2.0 ** min(max(failures - 1, 0), 1000), self.max_replay_delay_secs)
-        self._due[key] = self.clock() + delay
+        delay = self.replay_delay_secs
+        if failures > 1:
+            delay = max(2 * delay, _SECOND_DELAY_SECS) * 2.0 ** min(failures - 2, 1000)
+        self._due[key] = self.clock() + min(delay, self.max_replay_delay_secs)
         if failures >= _MANY_FAILURES:
             self._tell_failing(tup_id, _emitted(values), failures)
 

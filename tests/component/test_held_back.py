@@ -24,7 +24,7 @@ ROWS = 60
 
 class Bursts(ReliableSpout):
     output_fields = ["n"]
-    replay_delay_secs = 0
+    max_replay_delay_secs = 0
     log_of: list[str] = []
 
     def __init__(self, burst: int = 3, rows: int = ROWS) -> None:

@@ -188,7 +188,7 @@ def test_a_reliable_spout_replays_what_failed_with_the_same_id_values_and_stream
     child = start("""
         class Part(ReliableSpout):
             output_streams = {"two": ["a", "b"]}
-            replay_delay_secs = 0
+            max_replay_delay_secs = 0
             n = 0
             def next_tuple(self):
                 self.n += 1
@@ -221,7 +221,7 @@ def test_after_the_last_replay_gave_up_is_told_and_reports_it(start: Starter) ->
         class Part(ReliableSpout):
             output_fields = ["value"]
             max_replays = 2
-            replay_delay_secs = 0
+            max_replay_delay_secs = 0
             n = 0
             def next_tuple(self):
                 self.n += 1
@@ -243,7 +243,7 @@ def test_replays_never_end_unless_there_is_a_limit(start: Starter) -> None:
     child = start("""
         class Part(ReliableSpout):
             output_fields = ["value"]
-            replay_delay_secs = 0
+            max_replay_delay_secs = 0
             n = 0
             def next_tuple(self):
                 self.n += 1
