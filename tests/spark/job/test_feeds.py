@@ -6,7 +6,7 @@ import tracemalloc
 
 import pytest
 
-from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.runtime.settings import DEFAULTS, Settings
 from spark_bridge.job import feeds
 from spark_bridge.job.feeds import EmittedFeed
@@ -36,13 +36,29 @@ class Anything(BasicBolt):
         pass
 
 
-def feed_of(said: list[str]) -> EmittedFeed:
+class OneTuple(ReliableSpout):
+    """Emits one tuple, and pauses before it emits it again."""
+
+    output_fields = ["n"]
+    max_replay_delay_secs = 0.01
+    left = 1
+
+    def next_tuple(self):
+        if self.left:
+            self.left = 0
+            self.emit([7])
+
+    def exhausted(self):
+        return not self.left
+
+
+def feed_of(said: list[str], spout: type[Spout] = LongTuples) -> EmittedFeed:
     builder = TopologyBuilder()
-    builder.set_spout("long", LongTuples)
+    builder.set_spout("long", spout)
     builder.set_bolt("anything", Anything).shuffle_grouping("long")
     topology = builder.build("feeds")
     conf = {**DEFAULTS, **topology.conf}
-    spout = SpoutFeed(
+    tasks = SpoutFeed(
         topology,
         topology.components["long"],
         conf,
@@ -51,7 +67,7 @@ def feed_of(said: list[str]) -> EmittedFeed:
         batch=500,
         report=lambda task, message: said.append(message),
     )
-    return EmittedFeed(spout, size=2, max_replays=3)
+    return EmittedFeed(tasks, size=2, max_replays=3)
 
 
 class NoCluster:
@@ -85,4 +101,20 @@ def test_a_spout_of_which_too_many_tuples_fail_in_a_row_is_given_up(monkeypatch:
     assert len(feed.lost) == 2000
     assert len(said) == 1
     assert said[0].startswith("spout 'long' was given up: 2,000 different tuples failed, and none was acked meanwhile.")
+    feed.spout.close()
+
+
+def test_rounds_without_its_tuples_do_not_keep_a_spout_that_only_fails() -> None:
+    said: list[str] = []
+    feed = feed_of(said, OneTuple)
+    emitted = 0
+    while feed.waiting and emitted < 20:
+        count, _ = feed.round(NoCluster())  # in most of these rounds its tuple waits, while another spout emits
+        emitted += count
+        feed.settle(count, [(0, 0)][:count], {})
+    assert emitted == 5
+    assert said == [
+        "spout 'long' was given up: nothing of its last 4 batches was acked, and all that failed had failed before. What it would "
+        "have emitted next, if there is more, was not read"
+    ]
     feed.spout.close()
