@@ -113,8 +113,8 @@ def test_rounds_without_its_tuples_do_not_keep_a_spout_that_only_fails() -> None
         emitted += count
         feed.settle(count, [(0, 0)][:count], {})
     assert emitted == 5
-    assert said == [
-        "spout 'long' was given up: nothing of its last 4 batches was acked, and all that failed had failed before. What it would "
-        "have emitted next, if there is more, was not read"
-    ]
+    (error,) = said
+    assert error.startswith(
+        "spout 'long' was given up: nothing of its last 4 batches was acked, and all that failed had failed before."
+    )
     feed.spout.close()
