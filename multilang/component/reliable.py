@@ -213,8 +213,8 @@ class ReliableSpout(Spout):
         self._repeats.report(
             None,
             f"tuple {tup_id!r} of component {self.context.component!r} (task {self.context.task}) failed {failures} times, and is "
-            f"emitted again {end}, with pauses of up to {self.max_replay_delay_secs:g} s; {len(self._due)} failed tuples wait for "
-            f"their replay. Where one that can't succeed may be dropped, set max_replays. Its values: {values!r:.200}",
+            f"emitted again {end}, with pauses of up to {self.max_replay_delay_secs:g} s; failed tuples that wait for "
+            f"their replay: {len(self._due)}. Where one that can't succeed may be dropped, set max_replays. Its values: {values!r:.200}",
             kind=_MANY_FAILURES,
         )
 
