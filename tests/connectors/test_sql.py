@@ -507,5 +507,5 @@ def test_a_tuple_without_the_columns_is_told(shop, url) -> None:
     builder.set_bolt("sink", SqlSink(url, "counts")).shuffle_grouping("source")
     with LocalCluster("simulated") as cluster:
         run = cluster.submit(builder.build("sql"))
-        run.wait(timeout=60)
+        run.wait(lambda run: run.errors, timeout=60)
         assert "it has no column 'value'; it has 'word', 'count': name the fields= to write" in str(run.errors[0])
