@@ -40,6 +40,11 @@ class Bolt(Component):
     What it gets may then travel in larger blocks (see multilang.blocks.choice). Where a subclass has another ``process`` than the
     class that says so, it says so again if it is true."""
 
+    holds_tuples: ClassVar[bool] = False
+    """True if it acks a tuple only when a window ends, however late that is; ``held_tuples`` returns these tuples.
+
+    The embedded cluster then fails none of them at the message timeout for that reason alone."""
+
     _collector: BoltCollector
 
     if TYPE_CHECKING:

@@ -185,6 +185,39 @@ class Acker:
         return 0 if bucket is None else bucket.pop(root)
 
 
+def renew(ackers: Sequence[Acker], held: Iterable[tuple[int | dict[int, int], int]]) -> tuple[set[int], set[int]]:
+    """Renew the roots that wait only for deliveries which windows hold.
+
+    Args:
+        ackers: All ackers.
+        held: Root and edge of each of these deliveries, as in LocalTuple.
+
+    Returns:
+        The roots that were renewed, and the roots of held deliveries that wait for something else, too.
+    """
+    edges: dict[int, int] = {}
+    for root, edge in held:
+        several = root if isinstance(root, dict) else {root: 0} if root else {}
+        for each, own in several.items():
+            edges[each] = edges.get(each, 0) ^ own ^ edge
+    renewed: set[int] = set()
+    roots = list(edges)
+    for root in roots:  # more are added: those that a joined one stands for
+        acker = ackers[root % len(ackers)]
+        bucket = acker._bucket(root)
+        if bucket is None or root in renewed or bucket[root] & (_VALUE | _FAILED) != edges[root]:
+            continue
+        renewed.add(root)
+        acker.newest[root] = bucket.pop(root)
+        members = acker._members.remove(root)
+        if members is not None:
+            acker._members.newest[root] = members
+            for each, edge in members.items():
+                edges[each] = edges.get(each, 0) ^ edge
+                roots.append(each)
+    return renewed, edges.keys() - renewed
+
+
 def acker_counters(ackers: Sequence[Acker]) -> Counters:
     """Return the ackers' counters as Storm counts them: messages are acked inputs, answers to spouts are emits.
 

@@ -307,6 +307,10 @@ class ActorTopology(LocalTopology):
         self.named[id] = tup
         return id
 
+    def _held(self) -> list[tuple[int | dict[int, int], int]]:
+        bolts = (innermost(bolt.component) for bolt in self.bolts.values())
+        return [each for bolt in bolts if getattr(bolt, "holds_tuples", False) for each in bolt.held_tuples()]
+
     # ---- observation ----
 
     @property

@@ -299,7 +299,7 @@ class InProcessTopology(ActorTopology):
                 self._timers.every(bolt.plan.settings.tick_secs, _bound(self._tick, bolt))
 
     def _expire(self, spout: SpoutActor) -> None:
-        for entry in spout.pending.rotate().values():
+        for entry in self._expired(spout.plan.id, spout.pending):
             self.settled(spout, entry, False, timed_out=True)
         self._drain()
 

@@ -443,7 +443,7 @@ class SimulatedTopology(ActorTopology):
         self._process(bolt, self.tick_tuple(bolt))
 
     def _expire(self, spout: SpoutActor) -> None:
-        for entry in spout.pending.rotate().values():
+        for entry in self._expired(spout.plan.id, spout.pending):
             self._note("timeout of", spout.plan.id, entry[0])
             self._tell(spout, entry, False, timed_out=True)
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from multilang.component.base import Component
+from multilang.component.reliable import MAX_SPOUT_PENDING
 from multilang.component.repeats import Repeats, kind_of
 from multilang.component.spout import Spout
-from multilang.local.acker import acker_counters
+from multilang.local.acker import acker_counters, renew
 from multilang.local.errors import LocalClusterError, NotDrainedError
 from multilang.local.status import StatusSource
 from multilang.runtime.counters import TaskStats, summed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from multilang.runtime.clock import Clock
     from multilang.runtime.counters import Counters
     from multilang.runtime.plan import Plan, TaskPlan
+    from multilang.runtime.rotating import RotatingMap
     from multilang.runtime.status import CheckpointStatus, RunStatus
     from multilang.runtime.tuples import LocalTuple
 
@@ -108,6 +110,10 @@ class LocalTopology(ABC):
                 self.stats[task].lost_ids.source_id = spout.source_id
                 if type(spout).is_question is not Spout.is_question:
                     self.stats[task].is_question = spout.is_question
+        self._told_full: set[int] = (
+            set()
+        )  # the spout tasks of which it was told that windows hold all that they may have pending
+        self._doubted: dict[int, set[int]] = {}  # roots by spout task: see _expired
         self._source = StatusSource(self, self._acker_counters)
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._kinds_of_errors: dict[
@@ -266,6 +272,48 @@ class LocalTopology(ABC):
         if failure is not None:
             return "failed"
         return "active" if active else "inactive"
+
+    def _expired(self, task: int, pending: RotatingMap[tuple[Any, float]]) -> list[tuple[Any, float]]:
+        """Rotate the pending tuples of a spout's task, and return those that timed out.
+
+        A tuple that waits only for windows to end is pending for as long as they hold it. If it seems to wait for
+        something else, too, that may be an ack under way, so that it is looked at once more, one timeout later.
+
+        Args:
+            task: The task's id.
+            pending: Its pending tuples, by their roots.
+        """
+        expired = pending.rotate()
+        held = self._held() if expired or len(pending) else ()
+        renewed, others = renew(self._ackers_now, held) if held else ((), ())
+        for root in renewed:  # those that are younger, too: when they end, their acks have a whole timeout to come
+            entry = expired.pop(root, None) or pending.remove(root)
+            if entry is not None:
+                pending.newest[root] = entry
+        seen, doubted = self._doubted.get(task, ()), set()
+        failed = []
+        for root, entry in expired.items():
+            if root in others and root not in seen:
+                pending.put_back(root, entry)
+                doubted.add(root)
+            else:
+                failed.append(entry)
+        self._doubted[task] = doubted
+        plan = self.plan.tasks[task]
+        most = plan.settings.max_spout_pending
+        if most and renewed and len(pending) >= most and task not in self._told_full:
+            self._told_full.add(task)
+            self._log(
+                plan,
+                f"it is asked for no more tuples: {MAX_SPOUT_PENDING} is {most}, and windows that wait for more tuples hold so many. Set it "
+                "higher, or make the windows stateful, so that they ack early",
+                3,
+            )
+        return failed
+
+    def _held(self) -> list[tuple[int | dict[int, int], int]]:
+        """Return root and edge of each delivery that a window holds."""
+        return []
 
     @abstractmethod
     def _count(self) -> None:

@@ -52,6 +52,10 @@ class RotatingMap(Generic[Value]):
         self._buckets.insert(0, self.newest)
         return expired
 
+    def put_back(self, key: int, value: Value) -> None:
+        """Put an entry that expired, which expires again at the next rotation."""
+        self._buckets[-1][key] = value
+
     def values(self) -> Iterator[Value]:
         """Return all values, those of the newest bucket first."""
         for bucket in self._buckets:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from multilang.component.wrapper import innermost
 from multilang.local.process.members import Inside
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Ack, Emit, Fail, Sync
@@ -60,6 +61,7 @@ class ProcessBoltTask(ProcessTask):
             ``topology.shellbolt.max.pending``, as far as the tasks that fill it can be made to wait.
         unfinished: The tuples that the child has, by id.
         idle: The number of IDLE ones among them.
+        holds_tuples: Whether windows hold them; see Bolt.
         upstream: The tasks that are not read while the queue is full.
         spouts_upstream: The spouts that get no next while the queue is full.
     """
@@ -80,6 +82,8 @@ class ProcessBoltTask(ProcessTask):
         self._commits = getattr(component, "commits", False)
         self._own_streams = component.own_streams if self._commits else ()
         self._got_at = float("-inf")  # when it got something last that may have changed its state, if that is committed
+        parts = [each.spec.component for each in plan.members.values()] or [plan.spec.component]
+        self.holds_tuples = any(getattr(innermost(each), "holds_tuples", False) for each in parts)
         self._chain = Inside(plan, host.stats) if plan.members else None
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from itertools import count
     from typing import Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from multilang.runtime.clock import Clock, Timers
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.plan import Route, TaskPlan
+    from multilang.runtime.rotating import RotatingMap
     from multilang.runtime.tuples import Origin
 
 
@@ -91,6 +92,9 @@ class TaskHost(Protocol):
 
     def fail_root(self, root: int) -> None:
         """Tell the root's acker of a failed tuple."""
+
+    def expired(self, task: int, pending: RotatingMap[tuple[Any, float]]) -> Iterable[tuple[Any, float]]:
+        """Rotate the pending tuples of a spout's task, and return those that timed out."""
 
     def capture(self, route: Route, values: list[Any]) -> None:
         """Keep a copy of an emitted tuple."""

@@ -201,7 +201,7 @@ class ProcessSpoutTask(ProcessTask):
 
     def expire(self) -> None:
         """Fail the tuples that are older than ``topology.message.timeout.secs``."""
-        for entry in self.pending.rotate().values():
+        for entry in self.host.expired(self.plan.id, self.pending):
             self._tell_of(entry, False, timed_out=True)
 
     def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
     from multilang.runtime.clock import Clock
     from multilang.runtime.plan import Plan, Route, TaskPlan
+    from multilang.runtime.rotating import RotatingMap
 
 GRACE_SECS = 5.0  # seconds between SIGTERM and SIGKILL: the time that a component's close() may take
 _DEACTIVATE_SECS = 1.0  # for a spout to answer its last command and deactivate
@@ -182,6 +183,18 @@ class ProcessTopology(LocalTopology):
             call()
 
         self.pipes.order(ordered)
+
+    def expired(self, task: int, pending: RotatingMap[tuple[Any, float]]) -> list[tuple[Any, float]]:
+        """Rotate the pending tuples of a spout's task, and return those that timed out."""
+        return self._expired(task, pending)
+
+    def _held(self) -> list[tuple[int | dict[int, int], int]]:
+        return [
+            (delivery.root, delivery.edge)
+            for bolt in self.bolts.values()
+            if bolt.holds_tuples
+            for delivery in bolt.unfinished.values()
+        ]
 
     # ---- observation ----
 
