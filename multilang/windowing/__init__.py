@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from multilang.windowing.sketches import ApproximateDistinct
     from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
     from multilang.windowing.stateful import StatefulWindowedBolt
-    from multilang.windowing.window import EARLY, LATE, ON_TIME, Window
+    from multilang.windowing.window import EARLY, LATE, ON_TIME, RETRACTED, Window
 
 __all__ = [
     "EARLY",
     "LATE",
     "ON_TIME",
+    "RETRACTED",
     "Aggregate",
     "ApproximateDistinct",
     "Count",
@@ -53,6 +54,6 @@ __getattr__, __dir__ = lazily(
         ".sketches": ("ApproximateDistinct",),
         ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
         ".stateful": ("StatefulWindowedBolt",),
-        ".window": ("EARLY", "LATE", "ON_TIME", "Window"),
+        ".window": ("EARLY", "LATE", "ON_TIME", "RETRACTED", "Window"),
     },
 )

@@ -11,6 +11,7 @@ from multilang.windowing.task import WindowTask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -29,6 +30,8 @@ class WindowedBolt(DeclaredWindows):
     """
 
     transformations = ["multilang.windowing.transform:windowed"]
+
+    holds_tuples = True
 
     __slots__ = ("_windows",)  # beside the attributes, which engines may copy or carry elsewhere
     _windows: WindowTask
@@ -61,6 +64,10 @@ class WindowedBolt(DeclaredWindows):
     def save_windows(self) -> None:
         """Put the windows into what is carried to the next batch, or into the state."""
         self._windows.save()
+
+    def held_tuples(self) -> Iterator[tuple[Any, int]]:
+        """Yield root and edge of each tuple that the windows hold, where tuples have them."""
+        return self._windows.held()
 
     def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
         """Check that tuples can be kept as long as they are in windows."""

@@ -10,8 +10,10 @@ from multilang.windowing.panes import EARLY, ON_TIME, Agenda, Pane, Windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Keeper, Key
+    from multilang.windowing.panes import Holder, Keeper, Key
 
 
 class CountWindows(Windows):
@@ -85,6 +87,10 @@ class CountWindows(Windows):
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
         self.lines.setdefault(key, {})[slot] = pane
+
+    def holders(self) -> Iterator[Holder]:
+        for line in self.lines.values():
+            yield from line.values()
 
     def counts(self) -> dict[Key, int]:
         return self._counts
@@ -161,6 +167,11 @@ class Latest(Windows):
         else:
             self._due.add(end, key)
 
+    def holders(self) -> Iterator[Holder]:
+        for line in self._lines.values():
+            for _, pane in line:
+                yield pane
+
     def _append(self, key: Key, slot: int, pane: Pane) -> None:
         line = self._lines.get(key)
         if line is None:
@@ -226,6 +237,11 @@ class Recent(Windows):
     def load(self, key: Key, slot: int, pane: Pane) -> None:
         pane.fired = int(slot <= self._counts.get(key, 0) // self._slide * self._slide)
         self._append(key, slot, pane)
+
+    def holders(self) -> Iterator[Holder]:
+        for line in self._lines.values():
+            for _, pane in line:
+                yield pane
 
     def _append(self, key: Key, slot: int, pane: Pane) -> None:
         self._serial += 1

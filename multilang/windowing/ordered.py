@@ -9,8 +9,10 @@ from multilang.windowing.panes import Waiting, Windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Key, Pane
+    from multilang.windowing.panes import Holder, Key, Pane
 
 
 class Ordered(Windows):
@@ -67,6 +69,11 @@ class Ordered(Windows):
     def resume(self, watermark: int) -> None:
         super().resume(watermark)
         self.windows.resume(watermark)
+
+    def holders(self) -> Iterator[Holder]:
+        yield from self.windows.holders()
+        for _, _, waiting in self.waiting:
+            yield waiting
 
     def counts(self) -> dict[Key, int]:
         return self.windows.counts()

@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.component.errors import FailedException
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 
     Gone: TypeAlias = "tuple[Key, int, Pane]"
     """A pane that is in no window to come, with its key and its place."""
+
+    class Holder(Protocol):
+        """Something that holds tuples, which are in ``held`` and ``kept`` as in a Pane; each is equal to itself alone."""
+
+        @property
+        def held(self) -> Sequence[Tuple]: ...
+        @property
+        def kept(self) -> list[Any] | None: ...
 
     class Keeper(Protocol):
         """The bolt as its windows see it.
@@ -67,6 +75,9 @@ if TYPE_CHECKING:
                     all; and the number of times that it was evaluated before.
             """
 
+        def show_again(self, key: Key, pane: Pane) -> object:
+            """Let a pane of a key have all of its tuples again, since the window that had them is retracted."""
+
         def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:
             """Forget a pane, which is in no window to come; ``seen``: it was in one."""
 
@@ -95,6 +106,7 @@ if TYPE_CHECKING:
 EARLY = "early"
 ON_TIME = "on time"
 LATE = "late"
+RETRACTED = "retracted"
 
 
 class Pane:
@@ -110,8 +122,9 @@ class Pane:
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
         fired: The number of times that it was in an evaluated window, where that matters.
-        numbers: How often windows were evaluated whose first pane it was, by their ends, or by their starts if they are sessions; None:
-            none of them.
+        numbers: How often windows were evaluated whose first pane it was, by their ends; of a session, by the name that it has in its id.
+            None: none of them.
+        shown: A pane with what evaluations had that begin anew each time, in case that they are retracted; None: nothing.
         slot: Its place among the panes of its key, where there is state.
         dirty: True if the state is to be told of it at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple; None: none of them.
@@ -133,6 +146,7 @@ class Pane:
         "kept",
         "last",
         "numbers",
+        "shown",
         "slot",
         "spilled",
     )
@@ -149,6 +163,7 @@ class Pane:
         self.last = 0
         self.fired = 0
         self.numbers: dict[int, int] | None = None
+        self.shown: Pane | None = None
         self.slot = 0
         self.dirty = False
         self.chunks: list[int] | None = None
@@ -161,6 +176,8 @@ class Waiting:
 
     __slots__ = ("again", "is_stored", "key", "slot", "ts", "tup")
 
+    kept = None
+
     def __init__(self, key: Key, slot: int, ts: int, tup: Tuple) -> None:
         self.key = key
         self.slot = slot
@@ -168,6 +185,11 @@ class Waiting:
         self.tup = tup
         self.again: list[Tuple] = []
         self.is_stored = False
+
+    @property
+    def held(self) -> list[Tuple]:
+        """The tuple and its replays."""
+        return [self.tup, *self.again]
 
 
 class Agenda:
@@ -256,6 +278,10 @@ class Windows:
     def resume(self, watermark: int) -> None:
         """Begin at the watermark of a checkpoint."""
         self.watermark = watermark
+
+    def holders(self) -> Iterator[Holder]:
+        """Yield all that holds tuples."""
+        raise NotImplementedError
 
     def counts(self) -> dict[Key, int]:
         """Return the number of tuples so far by key, where that matters."""

@@ -24,25 +24,30 @@ class Replays:
     Args:
         field: The field that has them.
         settings: The settings of the task's bolt.
+
+    Attributes:
+        expired: Those of tuples that no window holds any more, where a replay is not to be counted again, and when that was.
     """
 
     def __init__(self, field: str, settings: Settings) -> None:
         self._field = field
         self._settings = settings
         self._places: dict[Id, Pane | Waiting] = {}
+        self.expired: dict[Id, int] = {}
         self._next: list[Tuple] = []  # replays of the tuple that is added next
 
     def has_taken(self, tup: Tuple) -> bool:
-        """Return whether a tuple is a replay of one that is held; if so, it is acked with that one."""
-        place = self._places.get(self._id(tup))
+        """Return whether a tuple is a replay of one that is held or that expired; if it is held, it is acked with that one."""
+        id = self.id_of(tup)
+        place = self._places.get(id)
         if place is None:
-            return False
+            return id in self.expired
         (place.held if isinstance(place, Pane) else place.again).append(tup)
         return True
 
     def put(self, tup: Tuple, pane: Pane) -> None:
         """Take note that a tuple is in a pane."""
-        self.hold([self._id(tup)], pane)
+        self.hold([self.id_of(tup)], pane)
         if self._next:
             pane.held += self._next
             self._next = []
@@ -62,11 +67,11 @@ class Replays:
 
     def wait(self, waiting: Waiting) -> None:
         """Take note that a tuple waits for earlier ones."""
-        self._places[self._id(waiting.tup)] = waiting
+        self._places[self.id_of(waiting.tup)] = waiting
 
     def release(self, waiting: Waiting) -> None:
         """Take note that a tuple waits no more: it is added next, with its replays."""
-        self._places.pop(self._id(waiting.tup), None)
+        self._places.pop(self.id_of(waiting.tup), None)
         self._next = waiting.again
 
     def unassigned(self) -> list[Tuple]:
@@ -74,5 +79,6 @@ class Replays:
         found, self._next = self._next, []
         return found
 
-    def _id(self, tup: Tuple) -> Id:
+    def id_of(self, tup: Tuple) -> Id:
+        """Return the message id of a tuple, with where it came from."""
         return tup.component, tup.stream, message_id(tup, self._field, self._settings)

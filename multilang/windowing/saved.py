@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from multilang.protocol.messages import Tuple
 from multilang.state.errors import ReshapedError
 from multilang.windowing.keys import from_json, from_text, outer, to_text
@@ -23,14 +25,18 @@ if TYPE_CHECKING:
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
     from multilang.windowing.panes import Due, Gone, Key, Windows
+    from multilang.windowing.replays import Id
     from multilang.windowing.settings import Settings
 
-# The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, and of the rest.
+# The first parts of the keys in the state: of panes, of counts, of tuples that wait for earlier ones, of message ids of tuples that
+# expired, and of the rest.
 PANE = "$window"
 COUNT = "$window.count"
 WAITING = "$window.waiting"
+EXPIRED = "$window.expired.ids"
 TASK = ("$window.task",)
 
+_REMEMBERED = 3  # message timeouts for which the ids of tuples are known after their windows
 _SET_BACK_MS = 1000  # a clock that differs by less is not worth a word
 
 
@@ -55,6 +61,8 @@ class SavedTask(WindowTask):
         self._clean: dict[tuple[Key, int], Pane] = {}  # those in memory that the state has, if they may be spilled
         self._counted: dict[Key, None] = {}
         self._new_waiting: dict[int, Waiting] = {}
+        self._new_expired: list[Id] = []
+        self._saved_expired: dict[int, int] = {}  # the numbers of what the state has of them, and their times
         self._state: KeyValueState[Any, Any] | None = None
         self._is_stale = False
         self._failed: Exception | None = None
@@ -138,6 +146,11 @@ class SavedTask(WindowTask):
                 self._fetch(key, pane)
         super().merge(key, first, second)
 
+    def show_again(self, key: Key, pane: Pane) -> None:
+        if pane.spilled:
+            self._fetch(key, pane)
+        super().show_again(key, pane)
+
     def taken(self, tup: Tuple) -> None:
         if tup.unfinished:
             self._collector.ack(tup)
@@ -182,6 +195,22 @@ class SavedTask(WindowTask):
             self._dirty.pop((key, slot), None)
             self._clean.pop((key, slot), None)
             self._forget(key, slot, pane)
+            if pane.ids:
+                self._expire(pane.ids)
+
+    def unassigned(self, tup: Tuple) -> None:
+        super().unassigned(tup)
+        if self._replays is not None:
+            self._expire([self._replays.id_of(tup)])
+
+    def _expire(self, ids: Iterable[Id]) -> None:
+        """Remember the ids of tuples that are in the state and in no window: a replay of theirs is not counted again."""
+        if self._replays is not None:
+            self._replays.expired.update(dict.fromkeys(ids, self._time_of_day()))
+            self._new_expired += ids
+
+    def _time_of_day(self) -> int:
+        return round(self._clock.time() * 1000)
 
     def waits(self, waiting: Waiting) -> None:
         super().waits(waiting)
@@ -236,6 +265,7 @@ class SavedTask(WindowTask):
             state.put((WAITING, slot), [outer(waiting.key), waiting.ts, self._tuples.save_one(waiting.tup)])
             waiting.is_stored = True
         self._new_waiting.clear()
+        self._save_expired(state)
         task = {
             **self.watermarks.saved(),
             "origin": self._origin,
@@ -246,6 +276,22 @@ class SavedTask(WindowTask):
         if task != self._saved_task:
             state.put(TASK, task)
             self._saved_task = task
+
+    def _save_expired(self, state: KeyValueState[Any, Any]) -> None:
+        saved, now = self._saved_expired, self._time_of_day()
+        if self._new_expired:
+            number = max(saved, default=0) + 1
+            saved[number] = now
+            state.put((EXPIRED, number), [now, [(*place, outer(id)) for *place, id in self._new_expired]])
+            self._new_expired = []
+        before = now - _REMEMBERED * self.settings.timeout_secs * 1000
+        for number in [number for number, at in saved.items() if at < before]:
+            state.delete((EXPIRED, number))
+            del saved[number]
+        if self._replays is not None:
+            expired = self._replays.expired
+            for id in [id for id, at in takewhile(lambda item: item[1] < before, expired.items())]:
+                del expired[id]
 
     def _save_pane(self, state: KeyValueState[Any, Any], key: Key, slot: int, pane: Pane) -> None:
         begin = 0
@@ -263,6 +309,9 @@ class SavedTask(WindowTask):
         numbers = list((pane.numbers or {}).items())
         is_touched = (key, slot) in self._touched  # it has tuples that were in no early evaluation yet
         parts = [saved, pane.count, pane.first, pane.last, pane.fired, ids, numbers, is_touched]
+        if pane.shown is not None:
+            whole = pane.shown.accumulator
+            parts += [self._tuples.save(whole) if self._keeps_tuples else self.aggregate.save(whole), pane.shown.count]
         try:
             state.put((PANE, to_text(key), slot, begin), parts)
         except ValueError as error:
@@ -301,9 +350,11 @@ class SavedTask(WindowTask):
         self._clean.clear()
         self._counted.clear()
         self._new_waiting.clear()
+        self._new_expired = []
+        self._saved_expired = {}
         self.windows.follow_counts(self._counted)
         task = self._saved_task = state.get(TASK)
-        now_of_day = round(self._clock.time() * 1000)
+        now_of_day = self._time_of_day()
         if task is not None:
             self._origin = task["origin"]
             self._check_form(task.get("form"), task.get("declared"))
@@ -321,24 +372,27 @@ class SavedTask(WindowTask):
             self.windows.resume(task["reached"])
             if self.watermarks.current > BEFORE_ALL:
                 self.accept_from = self.watermarks.current - self.settings.lateness_ms
-        parts: dict[tuple[int, str], list[tuple[int, Any]]] = {}
-        waiting: list[tuple[int, Any]] = []
+        found: dict[Any, list[tuple[Any, Any]]] = {}
         for key, value in state:
-            if type(key) is not tuple or not key:
-                continue
-            if key[0] == PANE:
-                parts.setdefault((key[2], key[1]), []).append((key[3], value))
-            elif key[0] == COUNT:
-                self.windows.load_count(from_text(key[1]), value)
-            elif key[0] == WAITING:
-                waiting.append((key[1], value))
-        for (slot, text), chunks in sorted(parts.items(), key=_place):
+            if type(key) is tuple and key:
+                found.setdefault(key[0], []).append((key[1:], value))
+        for (text,), count in found.get(COUNT, ()):
+            self.windows.load_count(from_text(text), count)
+        parts: dict[tuple[int, str], list[tuple[int, Any]]] = {}
+        for (text, slot, begin), chunk in found.get(PANE, ()):
+            parts.setdefault((slot, text), []).append((begin, chunk))
+        for (slot, text), chunks in sorted(parts.items(), key=_begin):
             self._load_pane(from_text(text), slot, sorted(chunks, key=_begin))
-        for slot, (key, ts, tup) in sorted(waiting, key=_begin):
+        for (slot,), (key, ts, tup) in sorted(found.get(WAITING, ()), key=_begin):
             assert isinstance(self.windows, Ordered)
             each = Waiting(from_json(key), slot, ts, self._tuples.load_one(tup))
             each.is_stored = True
             self.windows.take(each)
+        for (number,), (at, ids) in sorted(found.get(EXPIRED, ()), key=_begin):
+            self._saved_expired[number] = at
+            if self._replays is not None:
+                known = [(component, stream, from_json(id)) for component, stream, id in ids]
+                self._replays.expired.update(dict.fromkeys(known, at))
         if not self.settings.has_event_time:
             self._arm()
 
@@ -353,13 +407,17 @@ class SavedTask(WindowTask):
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
         # Earlier versions left out the last parts: the numbers if there were none, and whether it was touched if it was not.
-        saved, count, first, last, fired, _, numbers, is_touched = [*chunks[-1][1], (), False][:8]
+        parts = chunks[-1][1]
+        saved, count, first, last, fired, _, numbers, is_touched = [*parts, (), False][:8]
         if self._keeps_tuples:
             accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
         else:
             accumulator = self.aggregate.load(saved)
         pane = Pane(accumulator)
         pane.count, pane.first, pane.last, pane.fired, pane.slot = count, first, last, fired, slot
+        if len(parts) > 8:
+            pane.shown = Pane(self._tuples.load(parts[8]) if self._keeps_tuples else self.aggregate.load(parts[8]))
+            pane.shown.count = parts[9]
         pane.numbers = dict(numbers) if numbers else None
         pane.chunks = [begin for begin, _ in chunks]
         pane.fresh_from = len(accumulator) if self._keeps_tuples else 0
@@ -421,9 +479,5 @@ def _declaration_of(settings: Settings) -> str:
     return f"{window!r}{by}"
 
 
-def _place(part: tuple[tuple[int, str], Any]) -> tuple[int, str]:
+def _begin(part: tuple[Any, Any]) -> Any:
     return part[0]
-
-
-def _begin(chunk: tuple[int, Any]) -> int:
-    return chunk[0]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from multilang.windowing.panes import EARLY, LATE, ON_TIME, Pane, Windows
+from multilang.windowing.panes import EARLY, LATE, ON_TIME, RETRACTED, Pane, Windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Keeper, Key
+    from multilang.windowing.panes import Holder, Keeper, Key
 
 
 class _Session:
@@ -109,6 +111,8 @@ class SessionWindows(Windows):
         self._serial = max(self._serial, slot)
         if pane.fired and pane.numbers is None:  # stored by a version that had one number for all starts of a session
             pane.numbers = {pane.first: pane.fired}
+        if pane.numbers and len(pane.numbers) > 1:  # stored by a version in which the name was the start
+            pane.numbers = {pane.first: pane.numbers.get(pane.first, 0)}
         session = _Session(slot, pane)
         self._lines.setdefault(key, []).append(session)
         end = pane.last + self._gap
@@ -116,6 +120,11 @@ class SessionWindows(Windows):
             session.is_done = True
             end += self.lateness
         self._push(end, key, session)
+
+    def holders(self) -> Iterator[Holder]:
+        for line in self._lines.values():
+            for session in line:
+                yield session.pane
 
     def _begin(self, key: Key, ts: int, tup: Tuple) -> _Session:
         """Return a new session that has a tuple."""
@@ -135,10 +144,12 @@ class SessionWindows(Windows):
 
     def _absorb(self, key: Key, line: list[_Session], session: _Session, other: _Session) -> None:
         one, two = session.pane, other.pane
+        if one.numbers and two.numbers:
+            self._retract(key, other)
+        else:
+            one.numbers = one.numbers or two.numbers
         one.first = min(one.first, two.first)
         one.last = max(one.last, two.last)
-        if two.numbers:
-            one.numbers = {**(one.numbers or {}), **two.numbers}
         self.keeper.merge(key, one, two)
         two.held = []
         two.ids = None
@@ -146,11 +157,15 @@ class SessionWindows(Windows):
         line.remove(other)
         self.keeper.gone(key, other.slot, two, seen=False)
 
+    def _retract(self, key: Key, session: _Session) -> None:
+        """Evaluate a session under its name for the last time, since another one that was evaluated takes its tuples."""
+        self.keeper.show_again(key, session.pane)
+        self._evaluate(key, session, RETRACTED)
+
     def _evaluate(self, key: Key, session: _Session, timing: str) -> None:
         pane = session.pane
-        number = 0 if pane.numbers is None else pane.numbers.get(pane.first, 0)
+        # Its first evaluation gives it its name, which it keeps when an earlier tuple comes.
+        name, number = next(iter(pane.numbers.items())) if pane.numbers else (pane.first, 0)
         if pane.count and (timing != ON_TIME or self.lateness):  # otherwise it is skipped, or gone at once
-            if pane.numbers is None:
-                pane.numbers = {}
-            pane.numbers[pane.first] = number + 1
-        self.keeper.fire(key, (pane.first, pane.last + self._gap), [pane], [pane], timing, number, pane.last)
+            pane.numbers = {name: number + 1}
+        self.keeper.fire(key, (pane.first, pane.last + self._gap), [pane], [pane], timing, number, name)

@@ -31,6 +31,9 @@ TIMEOUTS = "topology.enable.message.timeouts"
 NO_DATA = ("$", "__", "org.apache.storm.")
 """The beginnings of the names of streams of checkpoints, ticks and coordination, whose tuples are in no window."""
 
+ENGINES = ("local", "spark")
+"""The engines that replay no tuple for the reason alone that a window holds it."""
+
 ANCHORS = ("all", "new", "none")
 AT_LIMIT = (None, "error", "spill")
 _WINDOW_KEYS = (LENGTH_COUNT, LENGTH_MS, SLIDE_COUNT, SLIDE_MS)
@@ -60,6 +63,9 @@ class Settings:
         self.idle_ms = None if bolt.idle_after is None else self._ms(bolt.idle_after, "idle_after", least=1)
         self.late_stream = self._name(bolt.late_stream, "late_stream", conf, LATE_STREAM, "a stream's name")
         self.id_field = self._name(bolt.id_field, "id_field", conf, ID_FIELD)
+        timeout: Any = conf.get(TIMEOUT)
+        self.timeout_secs: float = timeout if _is_number(timeout) else 30
+        self.is_replayed = conf.get("multilang.parent") not in ENGINES and conf.get(TIMEOUTS) is not False
         self.aggregate: Aggregate | None = bolt.aggregate
         self.anchor = self._one_of(bolt.anchor, "anchor", ANCHORS)
         self.early_count, self.early_ms = self._early(bolt.early)
@@ -74,6 +80,11 @@ class Settings:
     def is_counted(self) -> bool:
         """True if the windows depend on the order of the tuples, since a count is in them."""
         return isinstance(self.window, Sliding) and bool(self.window.length_count or self.window.slide_count)
+
+    @property
+    def slide_count(self) -> int:
+        """The number of tuples from one window to the next; 0 if there is none."""
+        return 0 if isinstance(self.window, Session) else self.window.slide_count
 
     def conf(self) -> dict[str, Any]:
         """Return the settings under Storm's keys, for those that Storm has."""
@@ -118,6 +129,11 @@ class Settings:
                 f"wait for acks before a window is full. Set {MAX_SPOUT_PENDING} to {pending} or more, or make it a StatefulWindowedBolt, "
                 "which acks early"
             )
+
+    @property
+    def held_ms(self) -> int:
+        """The milliseconds for which tuples are held, if nothing pauses."""
+        return self._held()[0]
 
     def _held(self) -> tuple[int, str]:
         """Return the milliseconds for which tuples are held, and what makes them, in words."""

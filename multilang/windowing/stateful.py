@@ -33,6 +33,7 @@ class StatefulWindowedBolt(Stateful, WindowedBolt):
     transformations = ["multilang.windowing.transform:windowed", "multilang.state.transform:stateful"]
 
     can_spill = True
+    holds_tuples = False
 
     _windows: SavedTask
 

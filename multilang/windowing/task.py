@@ -11,11 +11,11 @@ from multilang.windowing.fast import fast_functions
 from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
-from multilang.windowing.panes import EARLY, LATE, Pane
+from multilang.windowing.panes import ON_TIME, RETRACTED, Pane
 from multilang.windowing.passed import PREFIX, PassedWatermarks, channel_of
 from multilang.windowing.replays import Replays
-from multilang.windowing.settings import NO_DATA
-from multilang.windowing.specs import Session, Sliding
+from multilang.windowing.settings import NO_DATA, TIMEOUT
+from multilang.windowing.specs import Session
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Due, Gone, Key, Waiting, Windows
+    from multilang.windowing.panes import Due, Gone, Holder, Key, Waiting, Windows
     from multilang.windowing.settings import Settings
 
 _ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
@@ -89,6 +89,8 @@ class WindowTask:
         self._began = self._monotonic()
         self._origin = round(self._clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
+        self._holders: set[Holder] = set()  # at the last look at their age
+        self._aged = 0
         self._keeps_tuples = settings.aggregate is None
         self.needs_panes = settings.anchor == "all" and not self._acks_at_once
         self.gone_at_once = 1 if settings.memory_limit is not None else 1000
@@ -102,6 +104,8 @@ class WindowTask:
             bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
         if settings.early_ms:
             bolt.set_timer(settings.early_ms / 1000, self._fire_early, every=settings.early_ms / 1000)
+        if settings.is_replayed and settings.id_field is None and not self._acks_at_once:
+            bolt.set_timer(settings.timeout_secs, self._look_at_age, every=settings.timeout_secs)
 
     def start_anew(self) -> None:
         """Begin without any windows."""
@@ -160,7 +164,9 @@ class WindowTask:
 
     def _size(self, pane: Pane) -> int:
         """Return how much of the memory a pane takes: its tuples, or 1 for an accumulator."""
-        return len(pane.accumulator) if self._keeps_tuples else 0 if pane.spilled else 1
+        if not self._keeps_tuples:
+            return 0 if pane.spilled else 1
+        return len(pane.accumulator) + (len(pane.shown.accumulator) if pane.shown is not None else 0)
 
     def _take_each(self, tups: Iterator[Tuple]) -> None:
         for tup in tups:
@@ -257,6 +263,19 @@ class WindowTask:
         """
         return (self._monotonic() - self._began) * 1000 + 1
 
+    def _look_at_age(self) -> None:
+        """Tell that tuples are held for longer than the message timeout, where they are replayed then; called that often."""
+        before, self._holders = self._holders, {each for each in self.windows.holders() if each.held or each.kept}
+        if not before & self._holders:
+            return
+        self._aged += 1
+        if self._aged & (self._aged - 1) == 0:  # at each doubling
+            self.bolt.log(
+                f"{self.settings.who}: windows hold tuples for longer than the {self.settings.timeout_secs:g} s of {TIMEOUT}: they are replayed, "
+                "and count twice. Make it a StatefulWindowedBolt, name an id_field, or set a greater timeout",
+                "warn",
+            )
+
     def refuse(self, tup: Tuple, ts: int) -> None:
         """Do what is to be done with a tuple that comes too late."""
         self.late += 1
@@ -284,6 +303,17 @@ class WindowTask:
             return False
         self.taken(tup)
         return True
+
+    def held(self) -> Iterator[tuple[Any, int]]:
+        """Yield root and edge of each tuple that is neither acked nor failed."""
+        for holder in self.windows.holders():
+            each: Any
+            for each in holder.held:
+                if each.unfinished and hasattr(each, "root"):  # otherwise somebody made it
+                    yield each.root, each.edge
+            if holder.kept:
+                numbers = iter(holder.kept)
+                yield from zip(numbers, numbers, strict=True)
 
     # ---- time ----
 
@@ -399,6 +429,9 @@ class WindowTask:
         """Add all of the second pane of a key to the first."""
         first.accumulator = self.aggregate.merge(first.accumulator, second.accumulator)
         first.count += second.count
+        if second.shown is not None:
+            self._join(second.shown, first.shown)
+            first.shown, second.shown = second.shown, None
         if self._keeps_tuples:
             second.accumulator = []  # they are the first one's now
         first.held += second.held
@@ -428,9 +461,14 @@ class WindowTask:
             start, end = None if start is None else start + self._origin, end + self._origin
         bounds = start, end
         window, aggregate, accumulating = settings.window, settings.aggregate, settings.accumulating
-        last = start if isinstance(window, Session) else at if window.slide_count else end
+        is_session = isinstance(window, Session)
+        last = end
+        if is_session:
+            last = at if settings.has_event_time else at + self._origin
+        elif settings.slide_count:
+            last = at
         place: list[Any] = [None if settings.key_by is not None else self._context.task_index, last]
-        if not self._acks_at_once and isinstance(window, Sliding) and window.slide_count:
+        if not self._acks_at_once and settings.slide_count:
             place.append(self._origin)  # a task that is started again begins to count anew
         keeps_expired = settings.keep_expired
         expired: Sequence[Tuple] | str = () if keeps_expired else self.no_expired()
@@ -444,7 +482,7 @@ class WindowTask:
                 if not count:
                     continue  # its tuples failed, or there are no new ones since it was evaluated
                 if keeps_expired:
-                    expired = self._expired.pop(key, ()) if timing != EARLY and timing != LATE else ()
+                    expired = self._expired.pop(key, ()) if timing == ON_TIME else ()
                 shown = key if type(key) in PLAIN else outer(key)
                 evaluated = Window(shown, bounds, parts, count, new, expired, aggregate, timing, number, place)
                 if anchored:
@@ -456,18 +494,34 @@ class WindowTask:
                         f"{settings.who}: process_window raised {type(error).__name__}: a window can't fail by itself; the task ends, "
                         "so that its tuples are replayed"
                     ) from error
-                if not accumulating:
-                    self._empty(panes)
+                if not accumulating and timing != RETRACTED:
+                    self._empty(panes, is_session)
         finally:
             scope.anchors = before
 
-    def _empty(self, panes: Iterable[Pane]) -> None:
+    def _empty(self, panes: Iterable[Pane], may_be_retracted: bool) -> None:
         """Let panes begin anew, since windows do not have again what they had."""
         for pane in panes:
-            if self._keeps_tuples:
+            if may_be_retracted:
+                shown = Pane(pane.accumulator)
+                shown.count = pane.count
+                self._join(shown, pane.shown)
+                pane.shown = shown
+            elif self._keeps_tuples:
                 self.in_memory -= len(pane.accumulator)
             pane.accumulator = self._init()
             pane.count = 0
+
+    def _join(self, first: Pane, second: Pane | None) -> None:
+        """Add to the first pane what is in the second one, if there is one."""
+        if second is not None:
+            first.accumulator = self.aggregate.merge(second.accumulator, first.accumulator)
+            first.count += second.count
+
+    def show_again(self, key: Key, pane: Pane) -> None:
+        """Let a pane of a key have all of its tuples again, since the window that had them is retracted."""
+        self._join(pane, pane.shown)
+        pane.shown = None
 
     def no_expired(self) -> str:
         """Return the reason for which ``window.expired`` is not kept."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Due, Gone, Keeper, Key
+    from multilang.windowing.panes import Due, Gone, Holder, Keeper, Key
 
 
 class Line(dict[int, "Pane"]):
@@ -44,6 +44,8 @@ class Slice:
     """
 
     __slots__ = ("kept", "owners", "panes")
+
+    held: Sequence[Tuple] = ()
 
     def __init__(self) -> None:
         self.panes: dict[Key, Pane] = {}
@@ -134,6 +136,11 @@ class TimeWindows(Windows):
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
         self._put_into(key, slot, pane)
+
+    def holders(self) -> Iterator[Holder]:
+        for line in self.lines.values():
+            yield from line.values()
+        yield from self._slices.values()
 
     def find(self, key: Key, slot: int) -> Pane | None:
         """Return the pane of a slice, which is opened if there is none; None if no window has the slice."""

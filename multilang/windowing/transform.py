@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
 from multilang.component.wrapper import innermost
 from multilang.state.bolt import Stateful
 from multilang.state.settings import EXACT, alignment
@@ -9,7 +10,7 @@ from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology, describe
 from multilang.windowing.bolt import WindowedBolt
 from multilang.windowing.declared import DeclaredWindows
-from multilang.windowing.settings import INTERVAL_MS, LAG_MS, NO_DATA, Settings
+from multilang.windowing.settings import INTERVAL_MS, LAG_MS, NO_DATA, TIMEOUT, TIMEOUTS, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def windowed(topology: Topology) -> Topology:
         ConfigError: One of its settings is wrong.
     """
     specs = {id: spec.copy() for id, spec in topology.components.items()}
+    held: dict[str, int] = {}
     for id, spec in specs.items():
         bolt = innermost(spec.component)  # a stateful topology may have wrapped it already
         if not isinstance(bolt, WindowedBolt):
@@ -41,6 +43,8 @@ def windowed(topology: Topology) -> Topology:
         conf = {**topology.conf, **spec.conf}
         settings = Settings(bolt, conf, who)
         bolt.check_limits(settings, conf)
+        if not isinstance(bolt, Stateful):
+            held[id] = settings.held_ms
         if not isinstance(bolt, Stateful) and alignment(topology.conf) == EXACT and _has_state(specs.values()):
             raise TopologyError(
                 f"{who} ({describe(bolt)}) holds tuples until their windows end, which no checkpoint of exact alignment has; make it a "
@@ -51,6 +55,10 @@ def windowed(topology: Topology) -> Topology:
                 continue
             _check_fields(topology, input_, settings)
             _check_grouping(spec, input_, settings)
+    known: dict[str, list[str]] = {}
+    for id in held:
+        if before := _longest(specs, held, id, known):
+            _check_path(topology, held, [*before, id])
     return Topology(topology.name, topology.conf, specs, module=topology.module)
 
 
@@ -62,6 +70,34 @@ def _left_to_the_topology(bolt: WindowedBolt, conf: Mapping[str, Any]) -> dict[s
         for key, name in names.items()
         if key in conf and getattr(bolt, name) == getattr(DeclaredWindows, name)
     }
+
+
+def _longest(
+    specs: Mapping[str, ComponentSpec], held: Mapping[str, int], id: str, known: dict[str, list[str]]
+) -> list[str]:
+    """Return the windowed bolts that hold a tuple on its way to a component, on the way where they do so for longest."""
+    known[id] = []  # if the way goes round
+    ways = []
+    for input_ in specs[id].inputs:
+        source = input_.component
+        bolt = innermost(specs[source].component)
+        if isinstance(bolt, WindowedBolt) and (source not in held or bolt.anchor == "none"):
+            continue  # what it emits is anchored to nothing
+        before = known[source] if source in known else _longest(specs, held, source, known)
+        ways.append([*before, source] if source in held else before)
+    known[id] = max(ways, key=lambda way: sum(held[each] for each in way), default=[])
+    return known[id]
+
+
+def _check_path(topology: Topology, held: Mapping[str, int], way: list[str]) -> None:
+    """Raise ConfigError if windows that follow one another hold a tuple for longer than the message timeout."""
+    timeout, longest = topology.conf.get(TIMEOUT, 30), sum(held[each] for each in way)
+    if type(timeout) in (int, float) and topology.conf.get(TIMEOUTS) is not False and longest > timeout * 1000:
+        raise ConfigError(
+            f"the windows of {' and '.join(map(repr, way))}, one behind the other, make {longest / 1000:g} s, and {TIMEOUT} is {timeout:g}: "
+            f"tuples would time out before the last ones end, and be replayed. Set {TIMEOUT} to {-(-longest // 1000)} or more, or make "
+            "one a StatefulWindowedBolt, which acks early"
+        )
 
 
 def _has_state(specs: Iterable[ComponentSpec]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.protocol.codec import dumps
-from multilang.windowing.panes import EARLY, LATE, ON_TIME
+from multilang.windowing.panes import EARLY, LATE, ON_TIME, RETRACTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from multilang.windowing.aggregates import Aggregate
     from multilang.windowing.panes import Key, Pane
 
-__all__ = ["EARLY", "LATE", "ON_TIME", "Window"]
+__all__ = ["EARLY", "LATE", "ON_TIME", "RETRACTED", "Window"]
 
 
 class Window:
@@ -27,7 +27,7 @@ class Window:
         end: The time of its end, in milliseconds. A session ends one gap after its last tuple. A window by count ends
             with its last tuple.
         timing: "on time"; or "early" if tuples are still to come, or "late" if it was evaluated before and a late
-            tuple came.
+            tuple came; or "retracted" if it is a session that was evaluated before, and another one has its tuples now.
         number: The number of times that a window with this id was evaluated before.
         count: The number of its tuples.
     """
@@ -74,8 +74,8 @@ class Window:
     def id(self) -> str:
         """A text that no other window of this bolt has, and that stays the same however often it is evaluated.
 
-        Emit it with the results, and a sink can store them under it: what comes twice then replaces itself. A session
-        has another id when an earlier tuple than its first one comes.
+        Emit it with ``number`` and ``timing``, and a sink can store results under id and number: what comes twice then
+        replaces itself, and of an id that which has the greatest number counts, unless it is "retracted".
         """
         task, *place = self._place
         return dumps([self.key if task is None else task, *place])  # a key may be None, too

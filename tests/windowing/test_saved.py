@@ -124,6 +124,31 @@ def test_a_restart_from_a_checkpoint_changes_no_window(steps, window, more, lag,
     assert straight.unfinished == []  # acked with the checkpoint
 
 
+@given(arrivals(), KINDS, st.sampled_from([{}, {"aggregate": Sum("n")}]), st.integers(0, 15), st.booleans(), st.data())
+def test_replays_of_what_a_checkpoint_has_change_no_window(steps, window, more, lag, event_time, data):
+    of_time = {"lag": milliseconds(lag)} if event_time else {"timestamp_field": None, "late_stream": None}
+    kind = declared(window, id_field="n", **of_time, **more)
+    straight, stopping = started(kind), started(kind)
+    found, before = [], []
+    for step in steps:
+        give(straight, step)
+        give(stopping, step)
+        if step is not None:
+            before.append(step)
+        if before and data.draw(st.booleans()):
+            found += emitted(stopping)
+            stopping = started(kind, saved(stopping))
+            for again in data.draw(st.lists(st.sampled_from(before), max_size=5)):
+                give(stopping, again)
+    found += emitted(stopping)
+    if event_time:
+        assert sorted(map(repr, found)) == sorted(map(repr, emitted(straight)))
+    elif window.__class__ is not Session and window.length_count and window.slide_count:
+        shown = [sorted((key, tuples) for key, _, _, tuples, _ in rows) for rows in (found, emitted(straight))]
+        assert shown[0] == shown[1]
+    assert stopping.unfinished == []
+
+
 @pytest.mark.parametrize("lateness", [0, 100])
 @pytest.mark.parametrize("early", [None, milliseconds(10_000)])
 def test_a_state_of_an_earlier_version_without_the_last_parts_is_read(early, lateness):

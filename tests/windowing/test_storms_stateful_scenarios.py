@@ -78,6 +78,14 @@ def test_replays_of_what_is_in_the_checkpoint_are_acked_and_count_once():
     assert after.unfinished == []
 
 
+def test_replays_of_what_expired_before_the_checkpoint_are_acked_and_not_counted():
+    before = give(started(bolt(Sliding(5, 3))), *ids(1, 2, 3, 4, 5, 6))
+    assert before.values == [[[1, 2, 3], [1, 2, 3]], [[2, 3, 4, 5, 6], [4, 5, 6]]]
+    after = give(started(bolt(Sliding(5, 3)), committed(before)), *ids(*range(1, 10)))
+    assert after.values == [[[5, 6, 7, 8, 9], [7, 8, 9]]]
+    assert after.unfinished == []
+
+
 def test_ids_that_json_tells_apart_are_those_of_different_tuples():
     before = give(started(bolt(Tumbling(6))), (1, 0), (True, 0), (1.0, 0), (1, 0))
     after = give(started(bolt(Tumbling(6)), committed(before)), (True, 0), (1.0, 0), ("1", 0), (0, 0), (False, 0))
