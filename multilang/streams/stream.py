@@ -15,6 +15,7 @@ from multilang.streams.windows import (
     WindowJoin,
     WindowSettings,
     WithEnd,
+    WithWindow,
     full_outer,
     grouped,
     inner,
@@ -601,6 +602,15 @@ class WindowResults(KeyedStream["K", "V"]):
         """Return the results as pairs with the end of their window, in milliseconds."""
         (head,) = self.stage.parents
         return KeyedStream(self._declared, head.graph.add(WithEnd(), [head], PAIRS, name=name))
+
+    def with_window(self, *, name: str | None = None) -> KeyedStream[K, tuple[dict[str, Any], V]]:
+        """Return the results as pairs with a dict of their window, for a sink that replaces results by later ones.
+
+        It has ``id``, ``number``, ``timing``, ``start`` and ``end``, as a Window has them, and ``row``, the number of the result among
+        those of this evaluation, of which a join has several. Results that are retracted come in this stream alone.
+        """
+        (head,) = self.stage.parents
+        return KeyedStream(self._declared, head.graph.add(WithWindow(), [head], PAIRS, name=name))
 
     def late(self, *, name: str | None = None) -> KeyedStream[K, Any]:
         """Return the stream of the values that came too late for their windows."""

@@ -12,6 +12,7 @@ from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.bolt import WindowedBolt
 from multilang.windowing.declared import DeclaredWindows
 from multilang.windowing.stateful import StatefulWindowedBolt
+from multilang.windowing.window import RETRACTED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class WindowSettings:
 
 
 class Windowed(Operation):
-    """The base of operations on windows: each makes triples of a key, its window's end, and a result."""
+    """The base of operations on windows: each makes triples of a key, its window with the result's number in it, and a result."""
 
     is_head = True
     needs_values = True
@@ -150,21 +151,41 @@ def grouped(left: list[Any], right: list[Any]) -> list[Any]:
 
 
 class Results(Operation):
-    """Windows' results without the windows' ends."""
+    """Windows' results alone, without those that are retracted."""
 
     name = "result"
 
     def apply(self, elements: list[Any]) -> list[Any]:
-        return [(key, result) for key, _, result in elements]
+        return [(key, result) for key, (window, _), result in elements if window.timing != RETRACTED]
 
 
 class WithEnd(Operation):
-    """Windows' results, each a pair of the window's end and the result."""
+    """Windows' results, each a pair of the window's end and the result, without those that are retracted."""
 
     name = "with_end"
 
     def apply(self, elements: list[Any]) -> list[Any]:
-        return [(key, (end, result)) for key, end, result in elements]
+        return [(key, (window.end, result)) for key, (window, _), result in elements if window.timing != RETRACTED]
+
+
+class WithWindow(Operation):
+    """Windows' results, each a pair of what is known of the window and the result."""
+
+    name = "with_window"
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        return [(key, (_known(window, row), result)) for key, (window, row), result in elements]
+
+
+def _known(window: Window, row: int) -> dict[str, Any]:
+    return {
+        "id": window.id,
+        "number": window.number,
+        "row": row,
+        "timing": window.timing,
+        "start": window.start,
+        "end": window.end,
+    }
 
 
 class Late(Operation):
@@ -239,8 +260,8 @@ class WindowProgram(Programmed, WindowedBolt):
 
     def process_window(self, window: Window) -> None:
         wire: Any = window.key
-        key, end = decode(wire), window.end
-        results = [(key, end, result) for result in self._operation.results(window)]
+        key = decode(wire)
+        results = [(key, (window, row), result) for row, result in enumerate(self._operation.results(window))]
         if results:
             self.send(self._machine.start(self._stage, results))
 
