@@ -151,7 +151,9 @@ def test_windows_of_windows_have_each_value_once(pauses, seed):
 
 
 @settings(max_examples=20, deadline=None)
-@example([0.0, 0.3, 1.5, 1.9, 5.0], Tumbling(3), 5)  # a timeout comes when a window has ended, and its acks are under way
+@example(
+    [0.0, 0.3, 1.5, 1.9, 5.0], Tumbling(3), 5
+)  # a timeout comes when a window has ended, and its acks are under way
 @given(PAUSES, st.sampled_from([Tumbling(3), Session(seconds(2)), Tumbling(seconds(2))]), st.integers(0, 9))
 def test_streams_have_each_value_once(pauses, window, seed):
     found = []
