@@ -70,6 +70,7 @@ class PassingTask:
         self._greatest: dict[str, dict[Path, int]] = {stream: {} for stream in passing.timed}
         self._new: list[tuple[dict[Path, int], Path, int]] = []  # what was noted since the last commit
         self._met: dict[str, None] = {}  # the origins that begin here, of which elements came since the last round
+        self._begun: dict[int, Path] = {}  # by the source's task
         self._number = 0
         self.here: Path = (origin_of(context.task), None)
 
@@ -77,7 +78,10 @@ class PassingTask:
         """Return the path of the element of a tuple. ``has_origin``: whether the tuple tells its origin."""
         if has_origin:
             return tup.values[-1], channel_of(tup)
-        return origin_of(self._me, tup.task), None
+        path = self._begun.get(tup.task)
+        if path is None:
+            path = self._begun[tup.task] = origin_of(self._me, tup.task), None
+        return path
 
     def meet(self, path: Path) -> None:
         """Take note that there are elements of a path. What becomes of them does not matter."""

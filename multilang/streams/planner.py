@@ -8,7 +8,6 @@ aggregate that can merge, it carries partial results.
 
 from __future__ import annotations
 
-from multilang.chains.names import CHAINING, OFF
 from multilang.state.settings import EXACT, alignment
 from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
@@ -317,9 +316,7 @@ class _Plan:
             bolt = AsyncProgram(unit.head.name, operation, program, _explained(unit))
         else:
             bolt = kinds[unit.combines](program, _explained(unit))
-        # In a chain, a task would get elements of one task of those before only, and wait for the others' rounds for ever.
-        conf = {CHAINING: OFF} if any(stream.startswith(PREFIX) for _, stream, _ in unit.inputs) else None
-        declarer = builder.set_bolt(unit.id, bolt, unit.head.parallelism, conf=conf)
+        declarer = builder.set_bolt(unit.id, bolt, unit.head.parallelism)
         for component, stream, grouping in unit.inputs:
             declarer.grouping(component, grouping, stream)
 
