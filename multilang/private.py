@@ -170,6 +170,30 @@ def check_owners(path: str | Path, must_exist: bool = False) -> None:
             each = os.path.dirname(each)
 
 
+def check_code(path: str | Path) -> None:
+    """Refuse a file that says what is run unless this account, those of its folders or root alone can have written it.
+
+    Their groups are trusted. Nor may everybody make files in its folder, beside which other code is found.
+
+    Args:
+        path: The file.
+
+    Raises:
+        PermissionError: It, or a folder on the way to it, is another account's where everybody may make files, or everybody
+            may change it; the text names it.
+        FileNotFoundError: It is missing.
+    """
+    check_owners(path, must_exist=True)
+    for start in {os.path.abspath(path), os.path.realpath(path)}:
+        folder = os.path.dirname(start)
+        each = start
+        while each != os.path.dirname(each):
+            mode = os.stat(each).st_mode
+            if mode & stat.S_IWOTH and (each in (start, folder) or not mode & stat.S_ISVTX):
+                raise PermissionError(f"everybody may write {each} (chmod o-w {each} takes that away)")
+            each = os.path.dirname(each)
+
+
 def sync_folder(path: str | Path) -> None:
     """Write a folder's list of files to the disk: only then do new names survive a power loss. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -19,6 +19,7 @@ from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import ProjectFault, chosen, project_here
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
+from multilang.component.modules import add_folder
 from multilang.masked import masked
 from multilang.project import FILE
 from multilang.project.settings import Given, Layer, merged
@@ -51,6 +52,7 @@ def show(conf: dict[str, Any], where: str | None, as_json: bool) -> int:
     values = merged([*((each.origin, each.values) for each in settings.layers), (line.origin, line.values)])
     layers = [*((each.origin, each.conf) for each in settings.layers), (line.origin, line.conf)]
     if place is not None:
+        add_folder(str(project.root))
         topology = load(place)
         defaults = {key: value for key, value in default_conf(topology).items() if topology.conf.get(key) != value}
         layers = [("default of submit", defaults), ("the topology", topology.conf), *layers]

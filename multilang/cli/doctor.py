@@ -29,6 +29,8 @@ from multilang.secret import Secret
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from multilang.project import ProjectFile
+
 _OLDEST_JAVA = 17
 _TIMEOUT = 20  # seconds for a program to tell its version
 
@@ -165,8 +167,6 @@ def _program(name: str, purpose: str, remedy: str, option: str, pattern: str) ->
 
 
 def _project() -> Iterator[Finding]:
-    from multilang.cli.loading import TopologyFault, load
-
     try:
         project = project_for_place(None)
         if project is None:
@@ -179,11 +179,7 @@ def _project() -> Iterator[Finding]:
     yield Finding("multilang.toml", "ok", environment, "the project")
     place = project.topology(settings)
     if place is not None:
-        try:
-            topology = load(place)
-            yield Finding("topology", "ok", f"{topology.name}, {len(topology.components)} components", "the project")
-        except TopologyFault as error:
-            yield Finding("topology", "wrong", "can't be loaded", "the project", error.format_message())
+        yield _topology(project, place)
     for key, given in sorted(settings.conf.items()):
         for name, reference in _references(key, given.value):
             try:
@@ -192,6 +188,23 @@ def _project() -> Iterator[Finding]:
                 yield Finding("secret", "missing", f"{name}: not here", "a run on this machine", str(error))
             else:
                 yield Finding("secret", "ok", f"{name}: found", "a run on this machine")
+
+
+def _topology(project: ProjectFile, place: str) -> Finding:
+    """Look whether there is a file for the topology, which is not imported: that would run its code."""
+    name = place.partition(":")[0]
+    own = os.path.join(project.root, *name.split("."))
+    files = (
+        os.path.join(project.root, name),
+        f"{own}.py",
+        os.path.join(own, "__init__.py"),
+        os.path.join(project.root, "topologies", f"{name}.py"),  # of streamparse's projects
+    )
+    found = next((each for each in files if os.path.exists(each)), None)
+    if found is None and not (name.partition(".")[0].isidentifier() and find_spec(name.partition(".")[0])):
+        remedy = f"there is no {files[0]}, and no module of that name: see topology in {project.path}"
+        return Finding("topology", "wrong", "not there", "the project", remedy)
+    return Finding("topology", "ok", f"{found or name} (multilang show loads it)", "the project")
 
 
 def _references(key: str, value: object) -> Iterator[tuple[str, dict[str, str]]]:

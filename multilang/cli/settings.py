@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 from multilang.cli.arguments import PROJECT_CONF
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
+from multilang.component.modules import add_folder
 from multilang.project import FILE, ProjectFile, find_project
 
 if TYPE_CHECKING:
@@ -59,9 +59,11 @@ class ProjectCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as error:
-            if error.param is None or error.param.name != "topology":
+            if error.param is None or error.param.name not in ("topology", "name"):
                 raise
             project = find_project(os.curdir)
+            if error.param.name == "name":
+                raise click.UsageError(_without_name(ctx, project), ctx) from None
             here = "this folder is in no project" if project is None else f"{project.path} names none"
             raise click.UsageError(
                 f"it needs a topology, and {here}: name a file or module (multilang {ctx.info_name} visits.py), or stand in a "
@@ -83,6 +85,8 @@ class ProjectCommand(click.Command):
         settings = chosen(project, named if isinstance(named, str) else None)
         ctx.meta[PROJECT_CONF] = {key: each.value for key, each in settings.conf.items()}
         names = {parameter.name: parameter for parameter in self.params}
+        if "topology" in names:
+            add_folder(str(project.root))  # its modules are found from a folder below, too
         is_spark = "spark_conf" in names
         found = {
             parameter: settings.get(setting)
@@ -94,13 +98,10 @@ class ProjectCommand(click.Command):
         topology = project.topology(settings)
         if topology is not None and "topology" in names:
             found["topology"] = topology
-        if "name" in names:
-            is_argument = isinstance(names["name"], click.Argument)
-            name = settings.get("name")
-            if name is not None:
-                found["name"] = name
-            elif is_argument and topology is not None:
-                found["name"] = lambda: _own_name(topology)
+        own = (settings.get("topology"), topology)
+        is_own = not isinstance(place, str) or place in own or os.path.abspath(place) in own
+        if "name" in names and is_own and settings.get("name") is not None:
+            found["name"] = settings.get("name")
         ctx.default_map = found
         required = [each for each in self.params if isinstance(each, click.Argument) and each.required]
         left_out = (
@@ -129,9 +130,6 @@ def project_for_place(place: str | None) -> ProjectFile | None:
     file = (place or "").partition(":")[0]
     if (file.endswith(".py") or os.path.isdir(file)) and not Path(os.path.abspath(file)).is_relative_to(project.root):
         return None
-    root = str(project.root)
-    if root not in sys.path:  # its modules are found from a folder below, too
-        sys.path.insert(0, root)
     return project
 
 
@@ -168,7 +166,11 @@ def project_here() -> ProjectFile:
     return project
 
 
-def _own_name(topology: str) -> str:
-    from multilang.cli.loading import load
-
-    return load(topology).name
+def _without_name(ctx: click.Context, project: ProjectFile | None) -> str:
+    written = f"multilang {ctx.info_name} NAME"
+    if project is None:
+        return f"it needs a topology's name, and this folder is in no project: {written}"
+    return (
+        f"it needs the topology's name, and {project.path} has none (the topology is not imported for it, since that runs "
+        f'its code): {written}, or add to the file name = "NAME"'
+    )

@@ -172,10 +172,11 @@ def check_owner(path: str, must_exist: bool = False) -> None:
         must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
 
     Raises:
-        ConfigError: It belongs to another account than this one, the folder's and root's; or it is missing, and must not be.
+        ConfigError: It, or a folder above it, belongs to another account than this one, the folder's and root's; or it is
+            missing, and must not be.
     """
     try:
-        private.check_owner(path, must_exist)
+        private.check_owners(path, must_exist)
     except FileNotFoundError:
         raise ConfigError(f"{path} was there a moment ago, and is missing now") from None
     except PermissionError as error:

@@ -25,6 +25,27 @@ if TYPE_CHECKING:
 OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""
 
+_last: list[str] = []  # the folders that add_folder() has added
+
+FOLDERS = "MULTILANG_FOLDERS"
+"""The environment variable with the folders that a process searches last, as the one that started it does."""
+
+
+def add_folder(folder: str) -> None:
+    """Let modules be found in a folder by their names, after those that are installed.
+
+    A folder in which somebody stands, or whose topology is run, so hides none that others import.
+    """
+    if folder not in sys.path:
+        place = min((sys.path.index(each) for each in _last if each in sys.path), default=len(sys.path))
+        sys.path.insert(place, folder)  # the newest comes before the others, as the current folder may change
+        _last.append(folder)
+
+
+def last_folders() -> list[str]:
+    """Return the folders that are searched last, in their order."""
+    return [each for each in sys.path if each in _last]
+
 
 def load_module(place: str) -> ModuleType:
     """Import a module by its name, or a file by its path (with ``.py``).
@@ -34,6 +55,9 @@ def load_module(place: str) -> ModuleType:
     Raises:
         ConfigError: There is none.
     """
+    for each in reversed(os.environ.get(FOLDERS, "").split(os.pathsep)):
+        if each:
+            add_folder(each)
     if _other_names not in sys.meta_path:
         sys.meta_path.append(_other_names)
     return _from_file(place) if place.endswith(".py") else _from_module(place)
@@ -59,9 +83,11 @@ _other_names = _OtherNames()
 
 
 def _from_module(name: str) -> ModuleType:
-    if name not in sys.modules and not {"", os.getcwd()} & set(sys.path):
-        sys.path.insert(0, os.getcwd())  # a console command's path starts with its own folder, not the user's
+    if not {"", os.getcwd()} & set(sys.path):
+        add_folder(os.getcwd())  # a console command's path starts with its own folder, not the user's
     try:
+        __import__(name.partition(".")[0])
+        _check_hidden(name)
         __import__(name)
     except ModuleNotFoundError as problem:
         if problem.name is None or not f"{name}.".startswith(f"{problem.name}."):
@@ -75,6 +101,26 @@ def _from_module(name: str) -> ModuleType:
             f"{name.replace('.', '/')}.py"
         ) from None
     return sys.modules[name]
+
+
+def _check_hidden(name: str) -> None:
+    """Refuse the name of a module in a folder that is searched last if Python finds another one of that name before it.
+
+    Raises:
+        ConfigError: It does; the text names both.
+    """
+    top, *inner = name.split(".")
+    for folder in last_folders():
+        if _is_of(sys.modules[top], folder):
+            return
+        own = os.path.join(folder, top, *inner)
+        file = next((each for each in (f"{own}.py", os.path.join(own, "__init__.py")) if os.path.isfile(each)), None)
+        if file is not None:
+            other = getattr(sys.modules[top], "__file__", None) or "a part of Python"
+            raise ConfigError(
+                f"{name!r} is not {file}, since there is another {top!r}, which comes before it: {other}; name the file "
+                f"by its path, give it another name, or have its folder searched first: PYTHONPATH={folder}"
+            )
 
 
 def _from_file(path: str) -> ModuleType:
@@ -164,7 +210,8 @@ def _prefer(folder: str, own: str, *, first: bool) -> None:
     if _folders[:1] == [folder]:
         return
     others = [each for each in _folders if each != folder]
-    place = min((sys.path.index(each) for each in others if each in sys.path), default=len(sys.path))
+    place = min((sys.path.index(each) for each in [*others, *_last] if each in sys.path), default=len(sys.path))
+    _last[:] = [each for each in _last if each != folder]
     if folder not in sys.path[:place]:
         sys.path[:] = [each for each in sys.path if each != folder]
         sys.path.insert(0 if first else place, folder)

@@ -36,15 +36,15 @@ def find_project(folder: str | os.PathLike[str]) -> ProjectFile | None:
         The project; None if there is none.
 
     Raises:
-        ProjectError: The file can't be read, says something that can't be, or is one that another account put where
-            everybody may make files.
+        ProjectError: The file can't be read, says something that can't be, or is one that other accounts may have
+            written (``private.check_code``).
     """
     place = Path(os.path.abspath(folder))
     for each in (place, *place.parents):
         file = each / FILE
         if file.is_file():
             try:
-                private.check_owner(file, must_exist=True)
+                private.check_code(file)
             except FileNotFoundError:
                 continue
             except PermissionError as error:

@@ -11,6 +11,8 @@ import sysconfig
 from collections import deque
 from typing import TYPE_CHECKING
 
+from multilang.component.modules import FOLDERS, last_folders
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -191,9 +193,11 @@ def environment(programs: bool = False) -> dict[str, str]:
         for path in (each or os.getcwd() for each in sys.path)
         if os.path.isabs(path) and os.path.isdir(path) and path not in usual and not path.startswith(python["stdlib"])
     ]
+    last = last_folders()  # not on PYTHONPATH, which Python searches before what is installed
+    own = [path for path in own if path not in last]
     known = os.environ.get("PYTHONPATH", "")
     own += [path for path in known.split(os.pathsep) if path and path not in own]
-    made = dict(os.environ)
+    made = {**os.environ, FOLDERS: os.pathsep.join(last)}
     if programs:
         own.append(_STAND_INS)
         if sys.prefix != sys.base_prefix:  # a program's python is this one, as if the environment was activated

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.cli import exits
 from tests.cli.command import COMMAND, ROOT, multilang
+from tests.servers import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,10 +50,75 @@ def ran(folder: Path) -> bool:
     return (folder.parent / "ran").exists()
 
 
+OWN = """
+import fissix, json, shutil
+from multilang import TopologyBuilder
+from multilang.connectors import FileSpout
+
+builder = TopologyBuilder()
+builder.set_spout("lines", FileSpout(__file__))
+topology = builder.build("own")
+"""
+
+
+def marks(folder: Path) -> str:
+    return (folder / "random.py").read_text()
+
+
 def test_the_modules_are_noticed(folder: Path) -> None:
-    (folder / "own.py").write_text("import fissix")
+    (folder / "own.py").write_text(marks(folder))
     multilang("show", "own:topology", cwd=folder)
     assert ran(folder), "who names a module of the current folder runs it"
+
+
+@pytest.mark.parametrize("place", ["current folder", "folder of the project"])
+@pytest.mark.parametrize("command", ["show", "run --mode process"])
+def test_a_name_of_a_module_hides_no_installed_one(folder: Path, command: str, place: str) -> None:
+    pytest.importorskip("fissix")
+    (folder / "own.py").write_text(OWN)
+    (folder / "below").mkdir()
+    words = [*command.split(), "own:topology"][: -1 if place != "current folder" else None]
+    if place != "current folder":
+        (folder / "multilang.toml").write_text('topology = "own:topology"')
+    shown = multilang(*words, cwd=folder / "below" if place == "folder of the project" else folder, PYTHONUTF8="1")
+    assert shown.returncode == 0, shown.stderr
+    assert not ran(folder)
+
+
+@pytest.mark.parametrize("name", ["fissix", "json", "json.tool", "random"])
+def test_a_name_that_is_an_installed_modules_too_is_refused_with_both_files(folder: Path, name: str) -> None:
+    pytest.importorskip("fissix")
+    (folder / "json.py").unlink()
+    (folder / "json").mkdir()
+    for each in ("__init__", "tool"):
+        (folder / "json" / f"{each}.py").write_text(marks(folder))
+    shown = multilang("show", f"{name}:topology", cwd=folder, PYTHONUTF8="1")
+    assert shown.returncode == 2
+    assert str(folder / name.split(".")[0]) in shown.stderr
+    assert "another name" in shown.stderr
+    assert not ran(folder)
+
+
+LOOKS = ("list", "status", "kill", "kill own", "logs", "rebalance", "doctor")
+
+
+@pytest.mark.parametrize(
+    ("command", "given"), [*((each, "own") for each in LOOKS), ("status", "own.py"), ("status", "name")]
+)
+def test_looking_at_a_cluster_runs_nothing_of_the_project(folder: Path, command: str, given: str) -> None:
+    for name in ("own", "thriftpy2", "kazoo", "nicegui", "cryptography"):
+        (folder / f"{name}.py").write_text(marks(folder))
+    text = f'topology = "{"own.py" if given == "own.py" else "own"}"\nnimbus = "127.0.0.1:{free_port()}"\n'
+    (folder / "multilang.toml").write_text(text + ('name = "own"\n' if given == "name" else ""))
+    shown = multilang(*command.split(), cwd=folder, PYTHONUTF8="1")
+    assert not ran(folder)
+    if command == "doctor":
+        assert "Nimbus" in shown.stdout
+    elif command == "list" or given == "name" or " " in command:
+        assert shown.returncode == exits.UNAVAILABLE, shown.stderr
+    else:
+        assert shown.returncode == 2
+        assert 'name = "' in shown.stderr, "it says what to write"
 
 
 @pytest.mark.parametrize("mode", ["process", "inprocess"])
