@@ -5,44 +5,50 @@ It runs beside components, in their process: each connection is a thread and a d
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
 from contextlib import suppress
 from functools import partial
 from http.client import LineTooLong
-from socketserver import ThreadingMixIn
-from threading import Lock
-from time import monotonic
+from io import BufferedReader, RawIOBase
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
+from multilang.component.listening import BACKLOG, Guest, Listener
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 MAX_CONNECTIONS = 16  # for a new one, the oldest is ended
-ADMIT = "admit"  # what an application finds in its environ
+HAS_ROOM = "multilang.has_room"  # what an application finds in its environ
 MAX_HEAD = 64 * 1024  # bytes of a request before its body; Python takes 6 MB, also of who shows no secret
 ANSWER_SECS = 10.0  # from the connection to the last byte of the answer
+_LAST_SECS = 1.0  # that answers have which are under way at the end
+_READ = 1 << 16  # bytes
+_HEAD_END = re.compile(rb"\n\r?\n")
 
 
-class BoundedServer(ThreadingMixIn, WSGIServer):
-    """A server with a thread for each connection, of which there are few.
-
-    An application may admit a connection, by ``environ[ADMIT]()``: those that are not admitted then end it no more.
+class BoundedServer(WSGIServer):
+    """A server with a thread for each connection whose request has a whole head.
 
     Args:
         port: The port; 0 for any free one.
         host: The address to listen at.
         app: The WSGI application.
-        max_connections: The largest number of connections that are not admitted; for a new one, the oldest is ended. As many
-            again may be admitted.
+        max_connections: The largest number of connections that are not known; for a new one, the oldest is ended. As many
+            again may be known.
         answer_secs: Seconds that a connection may take, in all.
+        is_known: Whether the lines of a request's head make its connection known, which then is ended for no other one. For
+            the application, ``environ[HAS_ROOM]`` is False if as many are known already as may be.
 
     Raises:
         OSError: It can't listen there.
     """
 
-    daemon_threads = True
-    request_queue_size = 128  # of Python's 5, a few that connect at once have others wait for seconds
+    request_queue_size = BACKLOG
 
     def __init__(
         self,
@@ -51,53 +57,142 @@ class BoundedServer(ThreadingMixIn, WSGIServer):
         app: Any,
         max_connections: int = MAX_CONNECTIONS,
         answer_secs: float = ANSWER_SECS,
+        is_known: Callable[[list[bytes]], bool] = lambda _lines: False,
     ) -> None:
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        self._lock = Lock()
-        self._due: dict[socket.socket, float] = {}  # until when a connection may last, the oldest first
-        self._admitted: dict[socket.socket, float] = {}  # the same, of those that are admitted
         self._max_connections = max_connections
         self._answer_secs = answer_secs
+        self._is_known = is_known
+        self._stop: Callable[[], object] | None = None
+        self._stopping = False
+        self._ended = Event()
+        self._answering: set[asyncio.Task[Any]] = set()
+        self._changed = Lock()
+        self.listener: Listener | None = None
         super().__init__((host, port), _Handler)
         self.set_app(app)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        with self._lock:
-            if len(self._due) >= self._max_connections:
-                self._end(next(iter(self._due)))
-            self._due[request] = monotonic() + self._answer_secs
-        super().process_request(request, client_address)
+    def serve_forever(self, poll_interval: float = 0.0) -> None:
+        """Serve until ``shutdown``."""
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._ended.set()
 
-    def admit(self, request: socket.socket) -> bool:
-        """Admit a connection; False if it was ended, or if there are as many as there may be."""
-        with self._lock:
-            if request not in self._due or len(self._admitted) >= self._max_connections:
-                return False
-            self._admitted[request] = self._due.pop(request)
-            return True
+    def shutdown(self) -> None:
+        """End ``serve_forever``, which runs in another thread or is about to."""
+        with self._changed:
+            self._stopping = True
+            stop = self._stop
+        if stop is not None:
+            with suppress(RuntimeError):  # it has ended
+                stop()
+            self._ended.wait()
 
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._due.pop(request, None)
-            self._admitted.pop(request, None)
-        super().shutdown_request(request)
+    async def _serve(self) -> None:
+        stopped = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        with self._changed:
+            if self._stopping:
+                return
+            self._stop = partial(loop.call_soon_threadsafe, stopped.set)
+        most = self._max_connections
+        self.listener = Listener(self.socket, self._serve_one, strangers=most, known=most)
+        await stopped.wait()
+        self.listener.stop()
+        if self._answering:
+            await asyncio.wait(self._answering, timeout=_LAST_SECS)
+        await self.listener.close()
 
-    def service_actions(self) -> None:
-        """End the connections that take too long; the server calls this twice a second."""
-        now = monotonic()
-        with self._lock:
-            for request in [each for all in (self._due, self._admitted) for each, due in all.items() if due < now]:
-                self._end(request)
+    async def _serve_one(self, sock: socket.socket, guest: Guest) -> None:
+        loop = asyncio.get_running_loop()
+        over = asyncio.Event()
+        guest.end = partial(_end, sock)
+        due = loop.call_later(self._answer_secs, guest.end)
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            head = await _head(loop, sock)
+            has_room = not self._is_known(head.splitlines()) or guest.known()
+            sock.setblocking(True)
+            request = _Request(sock, head, has_room)
+            done = partial(loop.call_soon_threadsafe, over.set)
+            Thread(target=self._answer, args=(request, done), daemon=True).start()
+        except BaseException:
+            sock.close()
+            due.cancel()
+            raise
+        self._answering.add(task)
+        try:
+            await over.wait()
+        finally:
+            due.cancel()
+            self._answering.discard(task)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: whoever sends no request, or hangs up, would fill the log."""
+    def _answer(self, request: _Request, over: Callable[[], object]) -> None:
+        """Answer a request, in a thread of its own."""
+        try:
+            with suppress(Exception):  # whoever sends no request, or hangs up, would fill the log
+                self.finish_request(request, request.sock.getpeername())  # type: ignore[arg-type]
+        finally:
+            with suppress(OSError):
+                request.sock.shutdown(socket.SHUT_WR)
+            request.sock.close()
+            with suppress(RuntimeError):  # the server has ended
+                over()
 
-    def _end(self, request: socket.socket) -> None:
-        """End a connection, whose thread then closes it."""
-        self._due.pop(request, None)
-        self._admitted.pop(request, None)
-        with suppress(OSError):
-            request.shutdown(socket.SHUT_RDWR)
+
+class _Request:
+    """A connection with what was read of it already."""
+
+    def __init__(self, sock: socket.socket, head: bytes, has_room: bool) -> None:
+        self.sock = sock
+        self.head = head
+        self.has_room = has_room
+
+    def makefile(self, mode: str, size: int) -> Any:
+        """Return a file of the connection; that for reading begins with what was read."""
+        return BufferedReader(_Rest(self.sock, self.head)) if mode == "rb" else self.sock.makefile(mode, size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.sock, name)
+
+
+class _Rest(RawIOBase):
+    """What was read, and then what comes."""
+
+    def __init__(self, sock: socket.socket, read: bytes) -> None:
+        self._sock = sock
+        self._read = read
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._read:
+            return self._sock.recv_into(buffer)
+        count = min(len(buffer), len(self._read))
+        buffer[:count] = self._read[:count]
+        self._read = self._read[count:]
+        return count
+
+
+async def _head(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+    """Return what a connection sends up to the end of a request's head, or too much. Raises EOFError."""
+    head, begin = bytearray(), 0
+    while _HEAD_END.search(head, begin) is None and len(head) <= MAX_HEAD:
+        part = await loop.sock_recv(sock, _READ)
+        if not part:
+            raise EOFError
+        begin = max(0, len(head) - 2)
+        head += part
+    return bytes(head)
+
+
+def _end(sock: socket.socket) -> None:
+    """End a connection, which whoever serves it then closes."""
+    with suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(WSGIRequestHandler):
@@ -113,7 +208,7 @@ class _Handler(WSGIRequestHandler):
             self.rfile = whole
 
     def get_environ(self) -> dict[str, Any]:
-        return {**super().get_environ(), ADMIT: partial(self.server.admit, self.connection)}
+        return {**super().get_environ(), HAS_ROOM: self.request.has_room}
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing."""

@@ -120,9 +120,9 @@ class WebhookSpout(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        from multilang.component.prometheus_server import ADMIT, BoundedServer
+        from multilang.component.prometheus_server import HAS_ROOM, BoundedServer
 
-        self._admit = ADMIT
+        self._has_room = HAS_ROOM
         self._waiting: Queue[_Request] = Queue(self.most)
         self._sent: dict[int, _Request] = {}
         self._serial = 0
@@ -136,6 +136,7 @@ class WebhookSpout(Spout):
                 self._respond,
                 2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
                 self.answer_secs + _MARGIN_SECS,
+                self._is_known,
             )
         except OSError as problem:
             raise ConnectorError(
@@ -195,6 +196,18 @@ class WebhookSpout(Spout):
 
     # ---- in the threads of the server ----
 
+    def _is_known(self, head: list[bytes]) -> bool:
+        """Return whether the lines of a request's head show the secret; without one, every request is as good as another."""
+        fields = (line.partition(b":") for line in head)
+        return self._word is None or any(
+            name.lower() == b"authorization" and self._shows_secret(value.strip()) for name, _, value in fields
+        )
+
+    def _shows_secret(self, text: bytes) -> bool:
+        from hmac import compare_digest
+
+        return compare_digest(text, f"Bearer {self._word}".encode())
+
     def _respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, text = self._answer(environ)
         body = f"{text}\n".encode()
@@ -208,7 +221,7 @@ class WebhookSpout(Spout):
         refused = self._refusal(environ)
         if refused is not None:
             return refused
-        if self._word is not None and not environ[self._admit]():
+        if not environ[self._has_room]:
             return _NO_ROOM
         size = int(environ["CONTENT_LENGTH"])
         data = environ["wsgi.input"].read(size)
@@ -244,13 +257,11 @@ class WebhookSpout(Spout):
         return not self._active
 
     def _refusal(self, environ: dict[str, Any]) -> tuple[str, str] | None:
-        from hmac import compare_digest
-
         if "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
             return "403 Forbidden", "no page in a browser may send anything here"
         if self._word is not None:
             given = environ.get("HTTP_AUTHORIZATION", "")
-            if not compare_digest(given.encode("latin-1", "replace"), f"Bearer {self._word}".encode()):
+            if not self._shows_secret(given.encode("latin-1", "replace")):
                 return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
         if environ.get("PATH_INFO") != self.path:
             return "404 Not Found", f"there is only {self.path}"

@@ -33,6 +33,8 @@ MAX_BYTES = 256 * 1024 * 1024  # of the functions' names and arguments of all op
 _OVERHEAD = 1024  # bytes of memory that a request takes besides its texts
 _MAX_FETCHED_FOR = 1_000_000  # bytes of the functions' names
 
+MAX_NAME = 4096  # bytes of a function's name: errors quote it
+
 SERVICES: dict[str, Requests] = {}
 """The LocalDRPCs of this process, by the id that stands for a host in a request's return-info."""
 
@@ -101,6 +103,8 @@ class Requests:
         Raises:
             DRPCExecutionException: It can't be taken, or no message could carry it.
         """
+        if _is_long(function):
+            raise DRPCExecutionException(f"a function's name has at most {MAX_NAME} bytes", INTERNAL_ERROR)
         check_size("the arguments", arguments)
         size = getsizeof(arguments) + getsizeof(function) + _OVERHEAD
         why = self.refusal(function)
@@ -132,6 +136,8 @@ class Requests:
 
         ``owner`` is whoever fetches it; see ``lost``.
         """
+        if _is_long(function):
+            return None
         with self._lock:
             if function not in self.fetched_for:
                 size = getsizeof(function)
@@ -250,3 +256,7 @@ class Requests:
                 if not ids:
                     del self._waiting[request.function]
             return request
+
+
+def _is_long(function: str) -> bool:
+    return len(function) > MAX_NAME or len(function.encode("utf-8", "surrogatepass")) > MAX_NAME

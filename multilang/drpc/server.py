@@ -10,9 +10,11 @@ import asyncio
 import logging
 import socket
 import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from multilang.component.listening import BACKLOG, Guest, Listener
 from multilang.drpc import addresses
 from multilang.drpc.connection import CLIENT_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError
@@ -26,9 +28,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LOOK_SECS = 0.25  # between two looks for requests that are too old
-_BACKLOG = 1024
-_PAUSE_SECS = 0.2  # after no connection could be accepted
-_TELL_SECS = 60.0  # between two warnings of that
+_LAST_SECS = 0.2  # that connections have at the end, since some have answers to send
+_TELL_SECS = 60.0  # between two warnings that no connection can be accepted
 MAX_CONNECTIONS = 1000
 _log = logging.getLogger(__name__)
 ORPHAN_SECS = 5.0  # how long a request may wait for its result after its spout's connection has ended
@@ -86,8 +87,7 @@ class DRPCServer:
         self._thread: threading.Thread | None = None
         self._stop: asyncio.Event | None = None
         self._problem: BaseException | None = None
-        self._connections: set[asyncio.Task[Any]] = set()
-        self._ports: list[dict[asyncio.Task[Any], list[Wire]]] = []  # of each port the connections, with their wires
+        self._told = float("-inf")
 
     @property
     def orphan_secs(self) -> float:
@@ -155,14 +155,21 @@ class DRPCServer:
     async def _serve(self, started: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
-        listeners: list[tuple[socket.socket, asyncio.Task[None]]] = []
+        listeners: list[Listener] = []
+        open_ones: list[socket.socket] = []
         try:
             talks = self._talks
             for name, talk in (("port", talks.client), ("invocations_port", talks.topology), ("http_port", talks.http)):
                 if getattr(self, name) is not None:
-                    listener = self._listen(name)
-                    accepting = asyncio.ensure_future(self._accept(listener, talk))
-                    listeners.append((listener, accepting))
+                    open_ones.append(self._listen(name))
+                    Listener(
+                        open_ones[-1],
+                        partial(self._serve_one, talk),
+                        strangers=self.max_connections,
+                        in_all=self.max_connections,
+                        tell=self._tell,
+                        peers=listeners,
+                    )
             started.set()
             while not self._stop.is_set():
                 self.requests.expire()
@@ -173,101 +180,45 @@ class DRPCServer:
                     pass
             await asyncio.sleep(0)  # so that the last errors are sent
         finally:
-            for listener, accepting in listeners:
-                accepting.cancel()
-                await asyncio.gather(accepting, return_exceptions=True)
-                addresses.close_listening(listener)
-            open_ones = list(self._connections)
-            if open_ones:
-                await asyncio.wait(open_ones, timeout=0.2)  # some have answers to send
-            for task in open_ones:
-                task.cancel()
-            await asyncio.gather(*open_ones, return_exceptions=True)
+            for each in listeners:
+                each.stop()
+            for listening in open_ones:
+                addresses.close_listening(listening)
+            await asyncio.gather(*(each.close(_LAST_SECS) for each in listeners))
 
     def _listen(self, name: str) -> socket.socket:
         port = getattr(self, name)
         try:
-            listener = addresses.listen(self.host, port, _BACKLOG)
+            listener = addresses.listen(self.host, port, BACKLOG)
         except DRPCConnectionError:
             raise
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             where = f"{self.host}:{port}"
             raise DRPCConnectionError(f"the DRPC server can't listen on {where}: {why}") from error
-        listener.setblocking(False)
         if addresses.folder_of(self.host) is None:
             setattr(self, name, listener.getsockname()[1])
         return listener
 
-    async def _accept(self, listener: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]]) -> None:
-        """Accept connections for ever. asyncio's own servers log a thousand errors a second when descriptors end."""
-        loop = asyncio.get_running_loop()
-        here: dict[asyncio.Task[Any], list[Wire]] = {}  # the oldest first; with its wire, once there is one
-        self._ports.append(here)
-        told = float("-inf")
-        while True:
-            try:
-                wire, _ = await loop.sock_accept(listener)
-            except OSError as error:
-                if loop.time() - told > _TELL_SECS:
-                    told = loop.time()
-                    _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, error)
-                # Descriptors are missing: whoever holds one and says nothing gives way, at whichever port.
-                ended = _end_silent(max(self._ports, key=_silent))
-                await asyncio.sleep(0 if ended else _PAUSE_SECS)  # others will be closed
-                continue
-            if len(here) >= self.max_connections and not _end_silent(here):
-                wire.close()
-                continue
-            wires: list[Wire] = []
-            task = asyncio.ensure_future(self._serve_one(wire, talk, wires))
-            here[task] = wires
-            self._connections.add(task)
-            task.add_done_callback(partial(_forget, here, wire, wires))
-            task.add_done_callback(self._connections.discard)
+    def _tell(self, error: OSError) -> None:
+        """Log that no connection could be accepted, once in a while: there are a thousand a second when descriptors end."""
+        now = time.monotonic()
+        if now - self._told > _TELL_SECS:
+            self._told = now
+            _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, error)
 
     async def _serve_one(
-        self, sock: socket.socket, talk: Callable[[Wire], Coroutine[Any, Any, None]], wires: list[Wire]
+        self, talk: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, guest: Guest
     ) -> None:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-        try:
-            transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
-        except OSError:
-            return
-        wire = Wire(reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds)
+        transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
+        wire = Wire(reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds, guest.known)
+        guest.end = wire.abort
         self._bounds.wires.add(wire)
-        wires.append(wire)
         try:
             await talk(wire)
-        except (OSError, EOFError, asyncio.CancelledError):
-            pass  # the other side is gone, does not speak Thrift, or takes too much
         finally:
             await wire.close()
             self._bounds.wires.discard(wire)
-
-
-def _forget(
-    here: dict[asyncio.Task[Any], list[Wire]], sock: socket.socket, wires: list[Wire], task: asyncio.Task[Any]
-) -> None:
-    here.pop(task, None)
-    if not wires:  # it ended before its connection was one of asyncio's
-        sock.close()
-
-
-def _silent(here: dict[asyncio.Task[Any], list[Wire]]) -> int:
-    """Return the number of connections that have said nothing."""
-    return sum(not any(wire.known for wire in wires) for wires in here.values())
-
-
-def _end_silent(here: dict[asyncio.Task[Any], list[Wire]]) -> bool:
-    """End the oldest connection that has said nothing, which would keep out everybody else; False if there is none."""
-    for task, wires in here.items():
-        if not any(wire.known for wire in wires):
-            del here[task]
-            for wire in wires:
-                wire.abort()
-            task.cancel()
-            return True
-    return False

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from multilang.drpc.requests import Requests
     from multilang.drpc.wires import Wire
 
+_QUOTED = 100  # characters of a method's name that nobody knows
+
 
 class Conversations:
     """Serves connections. Its methods run in the server's own thread, and end with EOFError when the other side does.
@@ -38,13 +40,12 @@ class Conversations:
             while True:
                 message = await wire.message(await head)
                 head = asyncio.ensure_future(wire.head())
-                if message.name == "execute":
-                    answer = await self._execute(message, head)
-                    if answer is None:
-                        return
-                    await wire.send(answer)
-                else:
-                    await wire.send(_unknown(message))
+                answer = await self._execute(message, head) if message.name == "execute" else _unknown(message)
+                del message  # which would be kept until the next one
+                if answer is None:
+                    return
+                await wire.send(answer)
+                del answer
         finally:
             head.cancel()
             if head.done() and not head.cancelled():
@@ -95,8 +96,8 @@ class Conversations:
         owner = object()
         try:
             while True:
-                message = await wire.message(await wire.head())
-                await wire.send(self._invocation(message, owner))
+                head = await wire.head()
+                await wire.send(self._invocation(await wire.message(head), owner))  # and keep neither
         finally:
             self._requests.lost(owner, self.orphan_secs)
 
@@ -152,5 +153,5 @@ def _text(fields: dict[int, Any], number: int) -> str:
 
 
 def _unknown(message: thrift.ThriftMessage) -> bytes:
-    reason = {1: f"this port has no method {message.name!r}", 2: thrift.UNKNOWN_METHOD}
+    reason = {1: f"this port has no method {message.name[:_QUOTED]!r}", 2: thrift.UNKNOWN_METHOD}
     return thrift.encode(thrift.EXCEPTION, message.name, message.serial, reason)

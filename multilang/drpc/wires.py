@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 MAX_BYTES = 256 * 1024 * 1024  # of the frames that come and go at any time; as much again of the requests that wait
 FRAME_SECS = 30.0
 _COUNTED = 65536  # bytes; smaller frames hold nothing that counts
+_PART = 65536
 
 
 class OverfullError(EOFError):
@@ -57,15 +58,26 @@ class Bounds:
 class Wire:
     """One connection.
 
+    Args:
+        reader: Where bytes come from.
+        writer: Where they go to.
+        bounds: The bounds of the server's connections.
+        known: Called when a whole frame has come.
+
     Attributes:
         due: The time by which the frame that comes or goes must be through; None: there is none.
-        known: Whether a whole frame has come.
     """
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bounds: Bounds) -> None:
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        bounds: Bounds,
+        known: Callable[[], object] = lambda: None,
+    ) -> None:
         self.reader = reader
         self.writer = writer
-        self.known = False
+        self._known = known
         self._bounds = bounds
         self._coming: float | None = None  # until when the frame that comes must be here
         self._going: float | None = None
@@ -98,7 +110,7 @@ class Wire:
         self._coming = self._coming or self._soon()
         try:
             found = await self.reader.readexactly(size)
-            self.known = True
+            self._known()
             return found
         finally:
             self._bounds.held -= counted
@@ -110,8 +122,10 @@ class Wire:
         self._bounds.hold(counted)
         self._going = self._soon()
         try:
-            self.writer.write(data)
-            await self.writer.drain()
+            parts = memoryview(data)
+            for begin in range(0, len(data), _PART):  # what is not on its way yet is kept once
+                self.writer.write(parts[begin : begin + _PART])
+                await self.writer.drain()
         finally:
             self._bounds.held -= counted
             self._going = None

@@ -34,16 +34,16 @@ class Guard:
     Args:
         app: The application.
         hosts: The names by which the page may be asked for, besides addresses.
-        known: Called with a connection's client, as ASGI gives it, that has shown the token.
 
     Attributes:
         token: The token.
+        known: Called with a connection's client, as ASGI gives it, that has shown the token.
     """
 
-    def __init__(self, app: Any, hosts: Collection[str], known: Callable[[Any], object] = lambda _client: None) -> None:
+    def __init__(self, app: Any, hosts: Collection[str]) -> None:
         self._app = app
         self._hosts = hosts
-        self._known = known
+        self.known: Callable[[Any], object] = lambda _client: None
         self._path = f"/{secrets.token_urlsafe(12)}"
         self.token = secrets.token_urlsafe(24)
 
@@ -61,7 +61,7 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         is_here = scope["path"].startswith(f"{self._path}/")
         if is_here and self._has_cookie(headers.get(b"cookie", "")) and self._is_own(headers, scope["type"]):
-            self._known(scope.get("client"))
+            self.known(scope.get("client"))
             await self._app({**scope, "root_path": self._path}, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})

@@ -8,6 +8,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.component.listening import BACKLOG
 from multilang.extras import imported
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def free_socket(host: str, port: int) -> socket.socket:
     last: OSError | None = None
     for candidate in range(port, min(port + TRIES, 65536)) if port else (0,):
         try:
-            return socket.create_server((host, candidate), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return socket.create_server((host, candidate), family=family, backlog=BACKLOG)
         except OSError as error:
             last = error
     raise ConfigError(f"no free port for the page from {port} on at {host}: {last}")
@@ -77,12 +79,11 @@ def serve(
             dark=None,
             reconnect_timeout=_RECONNECT_SECS,
         )
-        strangers = Strangers()
-        guard = Guard(guarded, _names(host), strangers.forget)
+        guard = Guard(guarded, _names(host))
         address = f"[{host}]" if ":" in host else host
         config = uvicorn.Config(
             guard,
-            http=strangers.protocol(),
+            http="h11",
             proxy_headers=False,  # they would say who the client is
             log_level="warning",
             timeout_graceful_shutdown=1,
@@ -90,12 +91,15 @@ def serve(
         server = uvicorn.Server(config)
 
         async def run() -> None:
-            serving = asyncio.create_task(server.serve(sockets=[listening]))
+            serving = asyncio.create_task(server.serve(sockets=[]))
             while not server.started and not serving.done():
                 await asyncio.sleep(0.02)
+            strangers = Strangers(server, listening)
+            guard.known = strangers.forget
             ready(f"http://{address}:{listening.getsockname()[1]}/?token={guard.token}")
             beside = asyncio.create_task(begin(server))
             await asyncio.wait([serving, beside], return_when=asyncio.FIRST_COMPLETED)
+            await strangers.close()
             server.should_exit = True
             beside.cancel()
             await asyncio.gather(serving, beside, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""Connections that have not shown the page's token: few at a time, and not for long."""
+"""Connections to the page: those that have not shown its token are few at a time, and not there for long."""
 
 from __future__ import annotations
 
@@ -7,59 +7,59 @@ from typing import TYPE_CHECKING
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from multilang.component.listening import Guest, Listener
+
 if TYPE_CHECKING:
-    from typing import Any
+    import socket
+
+    import uvicorn
 
 MAX_STRANGERS = 64  # connections; a browser opens six
 STRANGER_SECS = 10.0  # until a connection has shown the token
 
 
 class Strangers:
-    """The open connections that have not shown the token, the oldest first.
+    """Accepts the connections of a server of uvicorn's, which serves them.
 
-    For one more than there may be, the oldest is ended, so that nobody can keep others out by connecting alone.
+    It reads by h11, which bounds the head of a request; httptools, which uvicorn prefers, does not.
 
     Args:
-        most: Their largest number.
-        secs: Seconds until one of them is ended.
+        server: The server, whose ``http`` is the protocol by h11, and which listens nowhere itself.
+        listening: The socket that listens.
     """
 
-    def __init__(self, most: int = MAX_STRANGERS, secs: float = STRANGER_SECS) -> None:
-        self._most = most
-        self._secs = secs
-        self._here: dict[Any, tuple[asyncio.Transport, asyncio.TimerHandle]] = {}
-
-    def protocol(self) -> type[H11Protocol]:
-        """Return a protocol for uvicorn whose connections are counted.
-
-        It reads by h11, which bounds the head of a request; httptools, which uvicorn prefers, does not.
-        """
-        strangers = self
-
-        class Counted(H11Protocol):
-            def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-                super().connection_made(transport)
-                strangers.came(self.client, transport)
-
-            def connection_lost(self, exc: Exception | None) -> None:
-                super().connection_lost(exc)
-                strangers.forget(self.client)
-
-        return Counted
-
-    def came(self, client: object, transport: asyncio.Transport) -> None:
-        """Count a new connection."""
-        self.forget(client)  # an ended one of the same port, which was handed on to another protocol
-        if len(self._here) >= self._most:
-            self._end(next(iter(self._here)))
-        self._here[client] = transport, asyncio.get_running_loop().call_later(self._secs, self._end, client)
+    def __init__(self, server: uvicorn.Server, listening: socket.socket) -> None:
+        self._server = server
+        self._here: dict[object, asyncio.Event] = {}  # strangers by their addresses
+        self._listener = Listener(listening, self._serve, strangers=MAX_STRANGERS, stranger_secs=STRANGER_SECS)
 
     def forget(self, client: object) -> None:
         """Count a connection no more: it has shown the token, or is gone."""
         if client in self._here:
-            self._here.pop(client)[1].cancel()
+            self._here.pop(client).set()
 
-    def _end(self, client: object) -> None:
-        transport, timer = self._here.pop(client)
-        timer.cancel()
-        transport.abort()
+    async def close(self) -> None:
+        """Accept no more, and end the strangers; those who have shown the token are the server's."""
+        await self._listener.close()
+
+    async def _serve(self, sock: socket.socket, guest: Guest) -> None:
+        over = asyncio.Event()
+        client = sock.getpeername()[:2]
+        self.forget(client)  # an ended one of the same port, which was handed on to another protocol
+        self._here[client] = over
+        server, forget = self._server, self.forget
+
+        class Counted(H11Protocol):
+            def connection_lost(self, exc: Exception | None) -> None:
+                super().connection_lost(exc)
+                forget(client)
+
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Counted(server.config, server.server_state, server.lifespan.state), sock
+        )
+        guest.end = transport.abort
+        try:
+            await over.wait()
+        finally:
+            if self._here.get(client) is over:
+                del self._here[client]

@@ -145,7 +145,7 @@ def test_who_has_shown_the_secret_may_have_so_many_connections_and_no_more(hook)
         wires = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 30)) for _ in range(34)]
         for wire in wires:
             wire.sendall(head)
-        wait_for(lambda: len(run.spout._server._admitted) == 34, "all are admitted")
+        wait_for(lambda: len(run.spout._server.listener.known) == 34, "all are admitted")
         assert post(port, Authorization="Bearer hunter2") == 503
         wires[0].sendall(b"1")
         wait_for(lambda: run.next() or run.pending, "the first one is under way")

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ from multilang.drpc import (
     DRPCServer,
     thrift,
 )
-from multilang.drpc.requests import Requests
+from multilang.drpc.requests import MAX_NAME, Requests
 from multilang.drpc.thrift import MAX_FRAME, ThriftError, decode
 from tests.cli.command import ROOT
 from tests.drpc.test_server import LIMIT, answering, fetched
@@ -161,11 +162,59 @@ def test_the_bytes_of_all_requests_are_bounded():
 def test_the_names_of_functions_that_are_asked_for_take_little():
     """Ten thousand of them were kept, each as long as a frame: 160 GB."""
     requests = Requests()
-    for number in range(100):
-        requests.fetch("x" * 100_000 + str(number))
+    for number in range(1000):
+        for character in ("x", "\U0001f600"):
+            requests.fetch(f"{number}{character * 1000}")
+    for long in ("x" * (MAX_NAME + 1), "\U0001f600" * (MAX_NAME // 4 + 1)):
+        requests.fetch(long)
+        assert long not in requests.fetched_for
+        with pytest.raises(DRPCExecutionException, match="name has at most 4096 bytes"):
+            requests.add(long, "", lambda *_: None)
     assert sum(map(sys.getsizeof, requests.fetched_for)) <= 1_000_000
-    requests.fetch("f")
-    assert "f" in requests.fetched_for
+
+
+def resident(process):
+    text = Path(f"/proc/{process.pid}/status").read_text()
+    return int(text.partition("VmRSS:")[2].split()[0]) * 1024
+
+
+SIZE = 1_500_000  # characters, which take four bytes each in memory beside one that is no ASCII
+BOUNDED = """
+import sys
+from multilang.drpc import DRPCServer
+with DRPCServer(port=0, invocations_port=0, max_bytes=10_000_000) as server:
+    print(server.port, server.invocations_port, flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("what", ["function", "arguments", "other method", "fetched", "result", "cause"])
+def test_what_a_stranger_said_is_not_kept(what):
+    """The last message of each connection was: 1.3 GB by twenty of them."""
+    text = "x" * SIZE + "\U0001f600"
+    name, words = {
+        "function": ("execute", [text, ""]),
+        "arguments": ("execute", ["f", text]),
+        "other method": (text, []),
+        "fetched": ("fetchRequest", [text]),
+        "result": ("result", ["id", text]),
+        "cause": ("failRequest", [text]),
+    }[what]
+    call = thrift.encode(thrift.CALL, name, 1, dict(enumerate(words, 1)))
+    with subprocess.Popen(
+        [sys.executable, "-c", BOUNDED], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
+        ports = dict(zip(("client", "topology"), map(int, child.stdout.readline().split()), strict=True))
+        port = ports["client" if what in ("function", "arguments", "other method") else "topology"]
+        before = resident(child)
+        with contextlib.ExitStack() as stack:
+            for _ in range(40):
+                wire = stack.enter_context(connect(port))
+                wire.sendall(call)
+                if what != "arguments":  # of those some wait to be fetched, and are counted
+                    assert wire.recv(1 << 10)
+            assert resident(child) - before < 60_000_000
+        child.stdin.close()
 
 
 def test_a_request_counts_with_the_memory_that_its_texts_take():
