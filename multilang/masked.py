@@ -21,7 +21,10 @@ _WORDS = "password|passwd|passphrase|passcode|authorization|pwd|secret|payload|t
 _KEY = rf"(?:{_WORDS}|(?:secret|api|access|private|signing|encryption|session|keystore)[._-]?key|key\.pem|(?:jaas|oauthbearer)\.config)"
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_ADDRESS = re.compile(r"(:(?:\\*/){2}[^\s/:@\"'\\]*):[^\s/@\"']+@")  # JSON may write a slash as \/
+_SLASHES = r":(?:\\*/){2}"  # JSON may write a slash as \/
+# A password may have slashes and more; it ends at the last @ before another address begins.
+_ADDRESS = re.compile(rf"""((?:\bhttps?)?{_SLASHES}[^\s/:@"'\\]*):((?:(?!{_SLASHES})[^\s"'])+)@""")
+_PORT = re.compile(r"\d{1,5}\\*/")
 _HEADER = re.compile(r"(authorization\W{1,6}(?:bearer|basic|digest|negotiate|token)\s+)[^\s\"',;\\]+", re.IGNORECASE)
 _QUOTED = r"""\\+".*?\\"|[bu]?"(?:[^"\\]|\\.)*"?|[bu]?'(?:[^'\\]|\\.)*'?"""
 _BARE = r"""[^\s,;&"'{}\[\]\\]+"""
@@ -65,10 +68,19 @@ def masked(value: Any) -> Any:
     return masked_text(value) if isinstance(value, str) else value
 
 
+def masked_texts(value: Any) -> Any:
+    """Return a value of JSON with each text in it as ``masked_text`` returns it, whatever its keys are."""
+    if isinstance(value, dict):
+        return {key: masked_texts(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [masked_texts(item) for item in value]
+    return masked_text(value) if isinstance(value, str) else value
+
+
 def masked_text(text: str) -> str:
     """Return a text with ``***`` for the passwords in its addresses, and for what follows the names of secrets."""
     if "@" in text:
-        text = _ADDRESS.sub(rf"\1:{MASK}@", text)
+        text = _ADDRESS.sub(_without_password, text)
     text = _HEADER.sub(rf"\1{MASK}", text)
     return _ENTRY.sub(lambda found: f"{found[1]}{_same_quotes(found[2])}", text)
 
@@ -77,6 +89,11 @@ def _entry(key: Any, item: Any) -> Any:
     if not isinstance(key, str) or item is None or is_reference(item) or not is_secret(key):
         return masked(item)
     return MASK
+
+
+def _without_password(found: re.Match[str]) -> str:
+    is_port = found[1].startswith("http") and _PORT.match(found[2])  # as in http://host:80/about@me
+    return found[0] if is_port else f"{found[1]}:{MASK}@"
 
 
 def _same_quotes(value: str) -> str:

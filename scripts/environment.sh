@@ -101,7 +101,8 @@ install() {
     if [ "$installer" = uv ] && "$venv/bin/uv" pip install --quiet --python "$python" ${compiled[@]+"${compiled[@]}"} "$@" </dev/null >>"$log" 2>&1; then
         return
     fi
-    "$python" -m pip install --disable-pip-version-check --no-input "$@" </dev/null >>"$log" 2>&1
+    # In CI pip builds the project by the setuptools that the lock has brought: to pip, this 0 means no isolation.
+    ${CI:+env PIP_NO_BUILD_ISOLATION=0} "$python" -m pip install --disable-pip-version-check --no-input "$@" </dev/null >>"$log" 2>&1
 }
 
 # Installs uv itself, in CI the one in the lock, and tells it pip's settings, which it does not read. With a setting of

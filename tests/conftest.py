@@ -31,6 +31,10 @@ settings.register_profile(
 settings.register_profile("full", settings.get_profile("tests"), max_examples=2000)
 settings.load_profile("full" if SOAK else "tests")
 
+# What tests let pip build is built by the setuptools of this environment, which scripts/lock.txt pins, and not by the newest
+# one of the day: to pip, this 0 means no isolation.
+os.environ["PIP_NO_BUILD_ISOLATION"] = "0"
+
 # What a shell starts in the background ignores SIGINT, and so would every process that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

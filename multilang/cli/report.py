@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
 from multilang.cli.said import echo_document
 from multilang.cli.view import components_table, top_table
+from multilang.masked import masked_text, masked_texts
 from multilang.runtime.status import RunStatus
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Outcome:
 
 def write_json(outcome: Outcome) -> None:
     """Write the document to standard output."""
-    run = outcome.run.as_json()
+    run = masked_texts(outcome.run.as_json())
     del run["waiting_for"]  # here it is what the run waited for when it was cut short
     document: dict[str, Any] = {
         "topology": run.pop("topology"),
@@ -78,9 +79,9 @@ def write_json(outcome: Outcome) -> None:
         names = (outcome.top.key, outcome.top.value or "tuples")
         document["top"] = [dict(zip(names, row, strict=True)) for row in outcome.rows]
     if outcome.problem is not None:
-        document["problem"] = outcome.problem
+        document["problem"] = masked_text(outcome.problem)
     if outcome.waiting_for:
-        document["waiting_for"] = outcome.waiting_for
+        document["waiting_for"] = masked_texts(outcome.waiting_for)
     echo_document(document, 2)
 
 
@@ -116,7 +117,7 @@ def summary(outcome: Outcome) -> Iterable[str]:
         f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
     )
     if outcome.problem is not None:
-        yield outcome.problem
+        yield masked_text(outcome.problem)
     elif outcome.end in ("interrupted", "terminated"):
         yield f"{outcome.end} before everything was processed{outcome.waited()}"
     if outcome.seed is not None:

@@ -25,6 +25,7 @@ from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import listed
+from multilang.masked import masked_text
 from multilang.runtime.status import RunStatus
 from multilang.topology import TopologyError
 
@@ -308,7 +309,7 @@ class _ToRunView(logging.Handler):
             style = (
                 "red" if record.levelno >= logging.ERROR else "yellow" if record.levelno >= logging.WARNING else "dim"
             )
-            text = self.format(record)
+            text = masked_text(self.format(record))
             if self._in_full or "\nTraceback" not in text:
                 self._show(text, style)
             else:

@@ -16,7 +16,7 @@ from multilang.cli.nimbus import NIMBUS, WAIT, connected
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
-from multilang.masked import harmless
+from multilang.masked import harmless, masked_text, masked_texts
 from multilang.runtime.readable import milliseconds, number, per_second
 from multilang.shipping.topology_status import counted_in_blocks, least_uptime, started_again, worth_showing
 
@@ -168,7 +168,7 @@ def _components(status: RunStatus, screen: Console) -> Table:
 
 def _document(status: RunStatus) -> dict[str, Any]:
     """Return the status as JSON, with the keys that Storm has for some of it."""
-    document = status.as_json()
+    document = masked_texts(status.as_json())
     for error in document["errors"]:
         error["text"] = error["message"]
     return {
@@ -188,7 +188,7 @@ def show_errors(status: RunStatus) -> None:
         often = f", {times} times" if times > 1 else ""
         age = max(0.0, time.time() - (error.time or 0))
         echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
-        echo("".join(f"    {harmless(line)}\n" for line in error.message.splitlines()), err=True, nl=False)
+        echo("".join(f"    {harmless(line)}\n" for line in masked_text(error.message).splitlines()), err=True, nl=False)
 
 
 def _table(name: str, *columns: str) -> Table:

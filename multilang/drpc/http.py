@@ -117,10 +117,18 @@ def _check_origin(head: _Head, hosts: Collection[str]) -> None:
             HTTPStatus.MISDIRECTED_REQUEST,
             f"the Host {host!r} is no name of this server: use localhost or an address, or name it (http_hosts)",
         )
-    if "origin" in head and urlsplit(head.one("origin") or "").netloc != host:
+    if "origin" in head and _place(head.one("origin") or "") != host:
         raise _Refused(HTTPStatus.FORBIDDEN, "the page of another site may not call functions here")
     if "sec-fetch-site" in head and head.one("sec-fetch-site") not in ("same-origin", "none"):
         raise _Refused(HTTPStatus.FORBIDDEN, "the page of another site may not call functions here")
+
+
+def _place(address: str) -> str | None:
+    """Return the host of an address, with its port; None if it is no address."""
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        return None
 
 
 def _is_known(host: str, hosts: Collection[str]) -> bool:

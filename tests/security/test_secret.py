@@ -62,8 +62,12 @@ def test_every_password_of_storms_is_known_by_its_key():
 def confs(secret):
     """A conf somewhere in which a secret is."""
     entry = st.sampled_from(KEYS).map(lambda key: {key: secret, "topology.workers": 3})
-    address = st.sampled_from(["redis://user:{}@host:1/0", "amqps://:{}@host"]).map(
-        lambda form: {"place": form.format(HIDDEN + "x")}
+    words = st.text("ab1/@:,?#%=\\", max_size=4).filter(lambda word: "//" not in word)
+    address = st.builds(
+        lambda form, before, after: {"place": form.format(f"{before}{HIDDEN}{after}")},
+        st.sampled_from(["redis://user:{}@host:1/0", "amqps://:{}@host", "https://me:{}@host/path"]),
+        words.filter(lambda word: not word[:1].isdigit()),
+        words,
     )
     return st.recursive(
         entry | address,
@@ -258,6 +262,41 @@ def test_show_shows_no_secret(tmp_path, form):
     assert HIDDEN not in shown.stdout
     assert "redis://a:***@b" in shown.stdout
     assert shown.stdout.count(MASK) == 3
+
+
+LOUD = f"""
+import logging, os
+from multilang import Spout, TopologyBuilder
+
+class Loud(Spout):
+    output_fields = ["n"]
+
+    def next_tuple(self):
+        if os.path.exists(__file__ + ".said"):
+            return
+        open(__file__ + ".said", "w").close()
+        self.report_error("no way to redis://me:{HIDDEN}/a@b with password={HIDDEN}")
+        self.log("tried redis://me:{HIDDEN}/a@b", "info")
+        logging.getLogger("theirs").warning("token: '{HIDDEN}'")
+        raise ValueError("redis://me:{HIDDEN}/a@b refused password='{HIDDEN}'")
+
+builder = TopologyBuilder()
+builder.set_spout("token", Loud)
+topology = builder.build("t")
+"""
+
+
+@pytest.mark.parametrize("mode", ["inprocess", "process"])
+@pytest.mark.parametrize("options", [["--json", "-v"], ["-vv"], []])
+def test_a_run_shows_no_secret_of_what_components_report_and_log(tmp_path, mode, options):
+    file = tmp_path / "t.py"
+    file.write_text(LOUD)
+    shown = multilang("run", file, "--mode", mode, *options)
+    assert "redis://me:***@b" in shown.stderr
+    assert HIDDEN not in shown.stdout + shown.stderr
+    if "--json" in options:
+        assert "redis://me:***@b" in shown.stdout
+        assert json.loads(shown.stdout)["components"]["token"]["component"] == "token"
 
 
 def test_an_error_of_the_command_shows_no_secret(tmp_path):

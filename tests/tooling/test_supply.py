@@ -101,3 +101,25 @@ def test_the_lock_file_is_installed_from_nothing_by_pip_itself(tmp_path: Path, p
     shown = subprocess.run(install, capture_output=True, text=True)
     assert shown.returncode == 0, shown.stdout + shown.stderr
     subprocess.run([python, "-m", "pip", "check"], check=True)
+
+
+SETUP = """
+import setuptools
+setuptools.setup(name="built", version=setuptools.__version__.split(".post")[0])
+"""
+
+
+def test_what_tests_build_is_built_by_the_locked_setuptools(tmp_path: Path) -> None:
+    """pip fetched the newest one for each build, so that its release could break CI."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "setup.py").write_text(SETUP)
+    (source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = ["setuptools>=40"]\nbuild-backend = "setuptools.build_meta"\n'
+    )
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source]
+    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+    [wheel] = tmp_path.glob("built-*.whl")
+    assert wheel.name.split("-")[1] == metadata.version("setuptools")
+    if os.environ.get("CI"):
+        assert metadata.version("setuptools") == locked()["setuptools"].version
