@@ -101,8 +101,7 @@ install() {
     if [ "$installer" = uv ] && "$venv/bin/uv" pip install --quiet --python "$python" ${compiled[@]+"${compiled[@]}"} "$@" </dev/null >>"$log" 2>&1; then
         return
     fi
-    # In CI pip builds the project by the setuptools that the lock has brought: to pip, this 0 means no isolation.
-    ${CI:+env PIP_NO_BUILD_ISOLATION=0} "$python" -m pip install --disable-pip-version-check --no-input "$@" </dev/null >>"$log" 2>&1
+    "$python" -m pip install --disable-pip-version-check --no-input "$@" </dev/null >>"$log" 2>&1
 }
 
 # Installs uv itself, in CI the one in the lock, and tells it pip's settings, which it does not read. With a setting of
@@ -159,7 +158,7 @@ need_environment() {
     if [ -n "${CI:-}" ]; then
         # In CI, what was looked at and nothing else, by the hashes of its files (scripts/lock): also what builds packages.
         sed -n 's/^\(setuptools==[^ ]*\) .*/\1/p' "$root/scripts/lock.txt" >"$venv/build.txt"
-        export UV_BUILD_CONSTRAINT=$venv/build.txt
+        export UV_BUILD_CONSTRAINT=$venv/build.txt PIP_BUILD_CONSTRAINT=$venv/build.txt # an old pip knows none
         install --no-deps --require-hashes -r "$root/scripts/lock.txt" || failed "scripts/lock.txt could not be installed"
     fi
     install -e "$root[${wanted// /,}]" || failed "the project could not be installed"
