@@ -150,7 +150,7 @@ class _Request:
         self.head = head
         self.has_room = has_room
 
-    def makefile(self, mode: str, size: int) -> Any:
+    def makefile(self, mode: Any, size: int) -> Any:
         """Return a file of the connection; that for reading begins with what was read."""
         return BufferedReader(_Rest(self.sock, self.head)) if mode == "rb" else self.sock.makefile(mode, size)
 
@@ -159,10 +159,10 @@ class _Request:
 
 
 class _Rest(RawIOBase):
-    """What was read, and then what comes."""
+    """The bytes that were read already, and then those that come."""
 
     def __init__(self, sock: socket.socket, read: bytes) -> None:
-        self._sock = sock
+        self._wire = sock
         self._read = read
 
     def readable(self) -> bool:
@@ -170,7 +170,7 @@ class _Rest(RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if not self._read:
-            return self._sock.recv_into(buffer)
+            return self._wire.recv_into(buffer)
         count = min(len(buffer), len(self._read))
         buffer[:count] = self._read[:count]
         self._read = self._read[count:]

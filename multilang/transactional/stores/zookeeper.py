@@ -331,11 +331,11 @@ class ZooKeeperTransactionalState(TransactionalState):
                     self._there.add(parent)
 
     def _make_top(self) -> None:
-        """Make the folder of all ids, which is open to everybody."""
+        """Make the folder of all ids, in which everybody may make another one."""
         from kazoo.security import OPEN_ACL_UNSAFE
 
         if self._top:
-            self._client.call("ensure_path", self._top, acl=OPEN_ACL_UNSAFE)
+            self._client.call("ensure_path", self._top, acl=self._client.acls(for_all=True) or OPEN_ACL_UNSAFE)
 
     def _encoded(self, path: str, value: Any) -> bytes:
         data = dumps(value).encode()

@@ -88,6 +88,38 @@ class ZooKeeperAccess:
             found["handler"] = self._handler(self._tls)
         return found
 
+    def acls(self, for_all: bool = False) -> list[Any] | None:
+        """Return the ACL of what is made; None without a login.
+
+        Args:
+            for_all: Whether it is a folder in which others, too, may make nodes of their own.
+        """
+        from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
+
+        if not self:
+            return None
+        others = [ACL(Permissions.READ | Permissions.CREATE, ANYONE_ID_UNSAFE)]
+        return [*_acls(self._conf), *(others if for_all else [])]
+
+    def own_ids(self) -> set[tuple[str, str]] | None:
+        """Return how ACLs name who logs in; None if only the server knows: by certificates, and by schemes of its own."""
+        from kazoo.security import make_digest_acl_credential
+
+        if self._digest is not None and self._digest[0] != "digest":
+            return None
+        if self._tls is not None and text(self._conf, _STORE.format("key", "path")):
+            return None
+        found = set()
+        if self._digest is not None:
+            found.add(("digest", make_digest_acl_credential(*self._digest[1].reveal().split(":", 1))))
+        if self._section is not None:
+            found.add(("sasl", _sasl(self._conf, self._section)["username"]))
+        return found
+
+    def super_ids(self) -> set[tuple[str, str]]:
+        """Return who else has all rights, as ACLs name them."""
+        return {(each.id.scheme, each.id.id) for each in _acls(self._conf) if each.id.scheme != "auth"}
+
     def _handler(self, tls: Tls) -> Any:
         """Return what makes kazoo's connections, through the transport that the other clients have, too."""
         from kazoo.exceptions import AuthFailedError

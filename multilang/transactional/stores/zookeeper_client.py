@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import socket
+from contextlib import suppress
+from secrets import token_hex
 from time import monotonic, sleep
 
 from multilang.component.closing import close_all
@@ -23,6 +25,7 @@ SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
 CONNECTION_TIMEOUT = "storm.zookeeper.connection.timeout"
 PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
 RETRY_SECS = 0.1
+_READS = ("exists", "get", "get_children")
 
 log = logging.getLogger(__name__)
 _of_kazoo = log.getChild("kazoo")  # below ERROR it logs every attempt to connect
@@ -53,6 +56,8 @@ class ZooKeeperClient:
         self.servers = _servers(conf)
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._access = ZooKeeperAccess(conf)
+        self._own: set[tuple[str, str]] | None = None
+        self._checked: dict[str, tuple[int, int]] = {}  # path -> what tells the node, and its ACL, from another one
         self._is_refused = False
         self._problem = ""  # of an answer that was refused
         self._kazoo = self._connect()
@@ -114,8 +119,66 @@ class ZooKeeperClient:
         return self._answered(commit, self._root)
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of kazoo's client; its first argument is the path."""
+        """Call a method of kazoo's client; its first argument is the path.
+
+        With a login, what is read is refused if others may have written it.
+        """
+        if not self._access or name not in _READS:
+            return self._call(name, *arguments, **options)
+        for above in self._above(arguments[0]):  # who may change those may put another node in its place
+            if above not in self._checked and (there := self._call("exists", above)) is not None:
+                self._check_acl(above, there)
+        if name == "get_children":
+            options["include_data"] = True  # with which the node's versions come, too
+        found = self._call(name, *arguments, **options)
+        stat = found[1] if name != "exists" else found
+        if stat is not None:
+            self._check_acl(arguments[0], stat)
+        return found[0] if name == "get_children" else found
+
+    def _above(self, path: str) -> list[str]:
+        """Return the nodes above a node, from the root on."""
+        names = path.removeprefix(self._root).split("/")
+        return [self._root + "/".join(names[:count]) for count in range(1, len(names))]
+
+    def acls(self, for_all: bool = False) -> list[Any] | None:
+        """Return the ACL of what is made; None without a login. See ZooKeeperAccess."""
+        return self._access.acls(for_all)
+
+    def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
         return self._answered(lambda: getattr(self._kazoo, f"{name}_async")(*arguments, **options), arguments[0])
+
+    def _check_acl(self, path: str, stat: Any) -> None:
+        """Refuse a node that others than this login, and the user of Storm's daemons, may change."""
+        from kazoo.security import Permissions
+
+        if self._checked.get(path) == (stat.czxid, stat.aversion):
+            return
+        acls, now = self._call("get_acls", path)
+        own, also = self._own_ids(), self._access.super_ids()
+        ids = {(each.id.scheme, each.id.id): each.perms for each in acls}
+        others = [id for id, rights in ids.items() if rights & ~Permissions.READ and id not in own | also]
+        is_changed = (now.czxid, now.aversion) != (stat.czxid, stat.aversion)
+        if others or is_changed or not any(ids.get(id) == Permissions.ALL for id in own):
+            may = f"{':'.join(others[0])} may change it" if others else "this login has not all rights there"
+            raise StateError(
+                f"{path} in ZooKeeper {self.servers} was not made by this topology, or before it had credentials: {may}. Remove the "
+                "node if nobody needs it, give it this login's ACL if what is in it is right, or take another transactional id"
+            )
+        self._checked[path] = stat.czxid, stat.aversion
+
+    def _own_ids(self) -> set[tuple[str, str]]:
+        """Return how ACLs name this login; where only the server knows that, it says so for a node that is made for it."""
+        if self._own is None:
+            self._own = self._access.own_ids()
+        if self._own is None:
+            path = f"{self._root.rpartition('/')[0]}/.login-{token_hex(8)}"
+            self._call("create", path, b"", ephemeral=True)
+            acls, _ = self._call("get_acls", path)
+            with suppress(StateError):  # in another login's folder it stays until the session ends
+                self._call("delete", path)
+            self._own = {(each.id.scheme, each.id.id) for each in acls} - self._access.super_ids()
+        return self._own
 
     def _answered(self, ask: Callable[[], Any], path: str) -> Any:
         """Return the answer to a request.

@@ -15,7 +15,7 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.state.errors import InUseError, StateError, StoreGoneError
 from multilang.transactional.stores import zookeeper_bounds, zookeeper_client
-from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
+from multilang.transactional.stores.zookeeper import ROOT, ZooKeeperTransactionalState
 from tests.patience import paced, patient
 from tests.servers import LIMIT, Wire, ZooKeeperServer, free_port, wait_for
 from tests.soak import SOAK
@@ -186,7 +186,7 @@ CLAIMS = """
 import sys
 import ujson
 from multilang.state.errors import FencedError, StateError
-from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
+from multilang.transactional.stores.zookeeper import ROOT, ZooKeeperTransactionalState
 
 state = ZooKeeperTransactionalState(ujson.loads(sys.argv[1]), sys.argv[2])
 state.claim()
@@ -419,8 +419,66 @@ def test_nodes_belong_to_the_credentials_that_the_conf_has(opened, client, reque
             ("digest", mine, 31),
             ("digest", "storm:kd/FLe/Ys3qQ9SSKBUtYlEGSnrE=", 31),
         }, path
-    assert {each.id.scheme for each in client.get_acls("/transactional")[0]} == {"world"}
     assert opened(**SECURED).get_data("coordinator/currtx") == 7
+
+
+def test_folders_above_are_made_with_the_acl_of_the_conf_and_room_for_others(opened, client):
+    opened(claims=True, **SECURED, **{ROOT: "/made/by/us"})
+    client.add_auth("digest", SECRET)
+    for path in ("/made", "/made/by", "/made/by/us"):
+        rights = {each.id.scheme: each.perms for each in client.get_acls(path)[0] if "storm:" not in each.id.id}
+        assert rights == {"digest": 31, "world": 1 | 4}, path  # to read and to create
+    others = {**SECURED, "storm.zookeeper.topology.auth.payload": "others:word", ROOT: "/made/by/us"}
+    state = opened("others", claims=True, **others)
+    state.set_data("a", 1)
+    assert opened("others", **others).get_data("a") == 1
+
+
+NODES = ("", "coordinator", "coordinator/currtx", "coordinator/starts", "owner")
+
+
+@pytest.mark.parametrize("rights", ["all", "write", "create", "delete", "admin", "only read", "read"])
+def test_a_node_that_a_stranger_made_before_is_refused(opened, client, request, rights):
+    from kazoo.security import make_acl, make_digest_acl
+
+    mine = [make_digest_acl(*SECRET.split(":"), all=True)]
+    theirs = make_acl("world", "anyone", **{rights.removeprefix("only "): True})
+    client.add_auth("digest", SECRET)
+    for number, theirs_is in enumerate(NODES):
+        id = f"{re.sub('[^a-z]', '-', request.node.name)}-{number}"
+        root = f"/transactional/{id}"
+        for path in NODES:
+            client.create(f"{root}/{path}".rstrip("/"), b"7" if "/" in path else b"", mine, makepath=True)
+        client.set_acls(f"{root}/{theirs_is}".rstrip("/"), [theirs] if rights == "only read" else [*mine, theirs])
+        state = opened(id, **SECURED)
+
+        def use(state=state):
+            assert {*state.list(""), *state.list("coordinator")} >= {"owner", "currtx"}
+            for path in NODES[2:]:
+                assert state.get_data(path) in (7, None)
+
+        if rights == "read":
+            use()
+            continue
+        with pytest.raises(StateError, match="was not made by this topology, or before it had credentials"):
+            use()
+        if theirs_is != "coordinator/currtx":  # which is not read there
+            with pytest.raises(StateError, match="was not made by this topology, or before it had credentials"):
+                opened(id, **SECURED).claim()
+
+
+def test_a_node_that_a_stranger_put_in_the_place_of_one_that_was_read_is_refused(opened, client, request):
+    from kazoo.security import OPEN_ACL_UNSAFE
+
+    state = opened(claims=True, **SECURED)
+    state.set_data("user/1", 1)
+    assert state.get_data("user/1") == 1
+    path = f"/transactional/{request.node.name}/user/1"
+    client.add_auth("digest", SECRET)
+    client.delete(path)
+    client.create(path, b"2", OPEN_ACL_UNSAFE)
+    with pytest.raises(StateError, match="world:anyone may change it"):
+        state.get_data("user/1")
 
 
 @pytest.mark.parametrize(
