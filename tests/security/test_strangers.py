@@ -23,6 +23,7 @@ from tests.servers import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
 ROUNDS, ATTACKERS = 3, 2
 ATTACK = """
@@ -149,7 +150,7 @@ def metrics() -> Iterator[tuple[int, Callable[[], object]]]:
     ],
 )
 def test_whoever_connects_in_a_loop_stalls_nobody(
-    server: Callable[[], contextmanager[tuple[int, Callable[[], object]]]], said: bytes
+    server: Callable[[], AbstractContextManager[tuple[int, Callable[[], object]]]], said: bytes
 ) -> None:
     with ExitStack() as stack:
         port, use = stack.enter_context(server())
