@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     """A tuple in flight: its values (see ``_kept``), its stream, the task of a direct emit, and how often it failed."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
+MAX_REPLAYS = "multilang.max.replays"
 
 _ID_TYPES = frozenset({str, int, float})
 _MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 6 seconds
@@ -50,7 +51,8 @@ class ReliableSpout(Spout):
     (``position`` of ReplayableSpout).
 
     Attributes:
-        max_replays: How often a tuple is replayed before it is given up; None: until it is acked.
+        max_replays: How often a tuple is replayed before it is given up; None: as often as ``multilang.max.replays`` in the
+            conf says, or until it is acked.
         replay_delay_secs: Seconds before the first replay.
         max_replay_delay_secs: The longest such delay, in seconds.
     """
@@ -214,7 +216,7 @@ class ReliableSpout(Spout):
             None,
             f"tuple {tup_id!r} of component {self.context.component!r} (task {self.context.task}) failed {failures} times, and is "
             f"emitted again {end}, with pauses of up to {self.max_replay_delay_secs:g} s; failed tuples that wait for "
-            f"their replay: {len(self._due)}. Where one that can't succeed may be dropped, set max_replays. Its values: {values!r:.200}",
+            f"their replay: {len(self._due)}. Where one that can't succeed may be dropped, set max_replays, or {MAX_REPLAYS} in the conf. Its values: {values!r:.200}",
             kind=_MANY_FAILURES,
         )
 
@@ -260,6 +262,8 @@ class ReliableSpout(Spout):
         self._repeats = None
         self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
+        if self.max_replays is None:
+            self.max_replays = conf.get(MAX_REPLAYS)
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         for name in ("replay_delay_secs", "max_replay_delay_secs"):
             if not getattr(self, name) >= 0:

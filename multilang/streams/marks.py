@@ -33,6 +33,8 @@ class Passing:
     Attributes:
         ways: How elements come to the component.
         secs: The seconds between two rounds.
+        idle_secs: The seconds for which rounds go on without elements.
+        sources: The components from which elements come whose origins begin here; none: the component makes them itself.
         timed: The streams to windows, whose rows have a time.
         plain: The streams to components that pass on watermarks, too.
     """
@@ -40,6 +42,8 @@ class Passing:
     def __init__(self, ways: Ways) -> None:
         self.ways = ways
         self.secs = 60.0
+        self.idle_secs = 0.0
+        self.sources: list[str] = []
         self.timed: list[str] = []
         self.plain: list[str] = []
 
@@ -70,8 +74,10 @@ class PassingTask:
         self._greatest: dict[str, dict[Path, int]] = {stream: {} for stream in passing.timed}
         self._new: list[tuple[dict[Path, int], Path, int]] = []  # what was noted since the last commit
         self._met: dict[str, None] = {}  # the origins that begin here, of which elements came since the last round
+        self._silent: dict[str, float] = {}  # the others, if there are rounds of them: since when
         self._begun: dict[int, Path] = {}  # by the source's task
         self._number = 0
+        self._is_armed = False
         self.here: Path = (origin_of(context.task), None)
 
     def path_of(self, tup: Tuple, has_origin: bool) -> Path:
@@ -87,9 +93,22 @@ class PassingTask:
         """Take note that there are elements of a path. What becomes of them does not matter."""
         origin, channel = path
         if channel is None and self._has_rounds and origin not in self._met:
-            if not self._met:
-                self._bolt.set_timer(self._passing.secs, self._begin)
+            if not self._is_armed:
+                self._arm()
             self._met[origin] = None
+
+    def _arm(self) -> None:
+        """Set the timer of the next round, or of all rounds where some have no elements."""
+        self._is_armed = True
+        passing, context, every = self._passing, self._bolt.context, None
+        if passing.idle_secs:
+            every = passing.secs
+            now = self._bolt.clock.monotonic()
+            tasks = [task for source in passing.sources for task in context.tasks(source)]
+            self._silent = dict.fromkeys(
+                [origin_of(self._me, task) for task in tasks] if passing.sources else [self.here[0]], now
+            )
+        self._bolt.set_timer(passing.secs, self._begin, every=every)
 
     def note(self, stream: str, path: Path, times: Iterable[Any]) -> None:
         """Take note of the times of a path's elements that are sent to windows."""
@@ -120,8 +139,16 @@ class PassingTask:
 
     def _begin(self) -> None:
         """Begin a round for the origins that begin here."""
-        self._number = max(self._number + 1, int(self._bolt.clock.time() * 1000))
         met, self._met = self._met, {}
+        idle_secs = self._passing.idle_secs
+        if idle_secs:
+            now = self._bolt.clock.monotonic()
+            self._silent.update(dict.fromkeys(met, now))
+            met = dict.fromkeys(self._silent)
+            self._silent = {origin: since for origin, since in self._silent.items() if now - since < idle_secs}
+        else:
+            self._is_armed = False
+        self._number = max(self._number + 1, int(self._bolt.clock.time() * 1000))
         self._send(
             [
                 (

@@ -259,19 +259,26 @@ class _Plan:
         for unit in units.values():
             operation = unit.head.operation
             if isinstance(operation, Windowed) and operation.settings.timed:
-                secs = operation.settings.interval_secs / 2
+                secs, idle = operation.settings.interval_secs / 5, operation.settings.idle_secs
                 inputs = {}
                 for component, stream, _ in unit.inputs[:]:
                     before = units[component]
-                    self._let_pass(before, units, secs).timed.append(stream)
+                    self._let_pass(before, units, min(secs, idle / 4) if idle else secs, 2 * idle).timed.append(stream)
                     before.sinks[stream].passes = True
                     unit.inputs.append((component, PREFIX + stream, Grouping("all")))
                     inputs[component, stream] = _firsts(before, units)
                 firsts = dict.fromkeys(first for each in inputs.values() for first in each)
                 unit.ways = Ways({first: _sources(units[first]) for first in firsts}, inputs)
 
-    def _let_pass(self, unit: _Unit, units: Mapping[str, _Unit], secs: float) -> Passing:
-        """Let a unit pass on watermarks, with a round in so many seconds, and those before it."""
+    def _let_pass(self, unit: _Unit, units: Mapping[str, _Unit], secs: float, idle_secs: float) -> Passing:
+        """Let a unit pass on watermarks, and those before it.
+
+        Args:
+            unit: The unit.
+            units: All units, by id.
+            secs: The greatest number of seconds between two rounds.
+            idle_secs: The least number of seconds for which rounds go on without elements.
+        """
         before = (
             []
             if isinstance(unit.head.operation, Windowed)
@@ -285,9 +292,10 @@ class _Plan:
                 unit.inputs.append((entry.component, PREFIX + entry.stream, Grouping("all")))
             unit.passing = Passing(Ways({}, inputs))
         unit.passing.secs = min(unit.passing.secs, secs)
+        unit.passing.idle_secs = max(unit.passing.idle_secs, idle_secs)
         for entry in before:
             other = units[entry.component]
-            passing = self._let_pass(other, units, secs)
+            passing = self._let_pass(other, units, secs, idle_secs)
             if not other.sinks[entry.stream].passes:
                 other.sinks[entry.stream].passes = True
                 passing.plain.append(entry.stream)
@@ -296,6 +304,7 @@ class _Plan:
                         each.has_origin = True
                         if each.read is as_tuples:
                             each.read = without_origin
+        unit.passing.sources = _sources(unit)
         return unit.passing
 
     # ---- components ----

@@ -55,7 +55,12 @@ class WindowSettings:
         """The seconds between two watermarks."""
         given: Any = self.watermark_interval
         interval = DeclaredWindows.watermark_interval if given is None else given
-        return interval.total_seconds() if isinstance(interval, timedelta) else 1.0  # what is none is refused later
+        return _seconds(interval) or 1.0
+
+    @property
+    def idle_secs(self) -> float:
+        """The seconds after which a silent source is left out; 0 if it is not."""
+        return _seconds(self.idle_after)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, WindowSettings):
@@ -67,6 +72,11 @@ class WindowSettings:
     def __repr__(self) -> str:
         given = [f"{name}={value!r}" for name in self.__slots__[:1] if (value := getattr(self, name)) is not None]
         return ", ".join([repr(self.window), *given])
+
+
+def _seconds(given: Any) -> float:
+    """Return a duration in seconds; 0 for what is none, which is refused later."""
+    return max(given.total_seconds(), 0.0) if isinstance(given, timedelta) else 0.0
 
 
 class Windowed(Operation):

@@ -202,7 +202,7 @@ _STORMS = {
 }
 _OURS = {
     _FLAG: "compat.mild direct.task.plain",
-    _FROM_1: "exchange.tuples",
+    _FROM_1: "exchange.tuples max.replays",
     _PORT_OR_0: "metrics.prometheus.port",
     _SECS: "metrics.interval.secs",
     _TEXT: """

@@ -9,7 +9,9 @@ least of these, over all origins, is the watermark. So an element is late at its
 a later one before (less the lag), and no task need get elements of each origin.
 
 A round is one tuple, on a stream beside that of the elements, so that it comes behind them. Its value is a list of
-``[origin, number, greatest time]``. One that is lost with a task that dies is made up for by the next one.
+``[origin, number, greatest time]``. One that is lost with a task that dies is made up for by the next one. Where windows leave
+out idle origins, rounds go on for a while without elements: rounds without a later time say that an origin is idle, and that
+nothing of it is under way, however long the way is.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ ROUNDS = ("rounds",)
 """The fields of such a stream."""
 
 _MOST = 100  # rounds of an origin that are not complete
+_LOST_MS = 30_000  # without a round of an origin that is not idle: the task where it begins is gone
 
 
 class Ways:
@@ -133,7 +136,8 @@ class PassedWatermarks(Watermarks):
         self._rounds = Rounds(ways, context)
         self._origins = self._rounds.origins()
         self._marks: dict[str, int] = {}  # of each origin
-        self._heard: dict[str, float] = {}  # when it had its last mark
+        self._marked: dict[str, float] = {}  # when it had its last mark; before that, its first round
+        self._heard: dict[str, float] = {}  # when it had its last round
 
     def take(self, rounds: Iterable[Sequence[Any]], channel: Channel, now: float) -> None:
         """Take rounds that came by a channel."""
@@ -143,27 +147,34 @@ class PassedWatermarks(Watermarks):
             found = self._rounds.arrive(origin, number, channel, greatest)
             if found is None:
                 continue
-            greatest = max((time for time in found if time is not None), default=None)
-            before = self._marks.get(origin)
-            if greatest is None or (before is not None and greatest <= before):
-                continue  # none of its elements was for windows, or they were none but earlier ones
             if not self._heard:
                 self._began = now
-            self._marks[origin] = greatest
             self._heard[origin] = now
+            self._marked.setdefault(origin, now)
+            latest = max((time for time in found if time is not None), default=None)
+            before = self._marks.get(origin)
+            if latest is not None and (before is None or latest > before):
+                self._marks[origin] = latest
+                self._marked[origin] = now
 
-    def _missing(self) -> int:
-        return len(self._origins) - len(self._heard)
+    def _is_idle(self, origin: str, now: float) -> bool:
+        idle_ms = self._idle_ms
+        if idle_ms is None:
+            return False
+        if origin not in self._heard:
+            return now - self._began >= idle_ms
+        heard = self._heard[origin]
+        return heard - self._marked[origin] >= idle_ms or now - heard >= max(idle_ms, _LOST_MS)
+
+    def _waits(self, now: float) -> bool:
+        return any(origin not in self._marks and not self._is_idle(origin, now) for origin in self._origins)
 
     def _least(self, now: float) -> int | None:
-        return min(
-            (self._marks[origin] for origin, since in self._heard.items() if self._is_active(since, now)),
-            default=None,
-        )
+        return min((mark for origin, mark in self._marks.items() if not self._is_idle(origin, now)), default=None)
 
     def silent(self) -> list[tuple[str, str]]:
-        """Return the sources, as (component, stream), of which a task has sent nothing yet."""
-        sources = dict.fromkeys(source for origin, source in self._origins.items() if origin not in self._heard)
+        """Return the sources, as (component, stream), of which nothing has come to the windows from a task yet."""
+        sources = dict.fromkeys(source for origin, source in self._origins.items() if origin not in self._marks)
         return [(source, "default") for source in sources]
 
     def saved(self) -> dict[str, Any]:
@@ -173,3 +184,4 @@ class PassedWatermarks(Watermarks):
         super().restore(saved, now, tasks)
         self._marks = {origin: mark for origin, mark in saved.get("marks", {}).items() if origin in self._origins}
         self._heard = dict.fromkeys(self._marks, now)
+        self._marked = dict(self._heard)

@@ -101,7 +101,7 @@ class Watermarks:
             if source.heard:
                 source.heard = False
                 source.since = now
-        if self._missing() > 0 and self._is_active(self._began, now):
+        if self._waits(now):
             return self.current
         least = self._least(now)
         if least is not None:
@@ -122,9 +122,9 @@ class Watermarks:
         """Return whether a silence that began at ``since`` is too short yet for a source to be idle."""
         return self._idle_ms is None or now - since < self._idle_ms
 
-    def _missing(self) -> int:
-        """Return the number of sources that have sent nothing yet."""
-        return self._unheard
+    def _waits(self, now: float) -> bool:
+        """Return whether there is no watermark yet, since a source has sent nothing that is not idle."""
+        return self._unheard > 0 and self._is_active(self._began, now)
 
     def _least(self, now: float) -> int | None:
         """Return the least of the greatest timestamps of the sources that are not idle; None if all are."""

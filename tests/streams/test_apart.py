@@ -54,7 +54,7 @@ def chained(source, own):
 def run(make, own, many=100):
     s, sink = StreamBuilder(), CollectingSink()
     make(s.source(range(many), name="numbers"), own).to(sink)
-    with LocalCluster("simulated", seed=1) as cluster:
+    with LocalCluster("simulated", {"multilang.max.replays": 3}, seed=1) as cluster:
         found = cluster.submit(s.build("apart"))
         found.wait(timeout=3600)
     return [row[0] for row in sink.rows], found
@@ -74,7 +74,7 @@ def test_a_partial_result_that_can_not_be_sent_doubles_no_other_one() -> None:
     numbers.key_by(lambda pair: pair[0]).repartition(3).map_values(lambda pair: pair[1]).reduce(
         lambda one, other: one + other, name="sums"
     ).to(sink)
-    with LocalCluster("simulated", seed=1) as cluster:
+    with LocalCluster("simulated", {"multilang.max.replays": 3}, seed=1) as cluster:
         found = cluster.submit(s.build("apart"))
         found.wait(timeout=3600)
     last = dict(map(tuple, sink.rows))

@@ -127,7 +127,7 @@ def run(build, mode="simulated", conf=None, timeout=600):
     """Run what ``build`` declares; return the values at its end in their order, and the run's errors."""
     s = StreamBuilder()
     build(s).through(Values, name="end")
-    with LocalCluster(mode, seed=1) as cluster:
+    with LocalCluster(mode, {"multilang.max.replays": 3}, seed=1) as cluster:
         found = cluster.submit(s.build("async", conf), capture=["end"])
         found.wait(timeout=timeout)
         return [tup["value"] for tup in found.captured("end")], found

@@ -271,7 +271,7 @@ def test_an_exception_names_the_stage() -> None:
     s = StreamBuilder()
     build(s)
     topology = s.build("fails")
-    with LocalCluster("simulated", seed=1) as cluster:
+    with LocalCluster("simulated", {"multilang.max.replays": 3}, seed=1) as cluster:
         run = cluster.submit(topology)
         run.wait(timeout=600)
         assert "stage 'divide': ZeroDivisionError" in str(run.errors[0])
@@ -292,7 +292,7 @@ def test_an_element_that_fails_takes_no_other_with_it(mode) -> None:
     s = StreamBuilder()
     build(s)
     topology = s.build("picky")
-    with LocalCluster(mode, seed=1) as cluster:
+    with LocalCluster(mode, {"multilang.max.replays": 3}, seed=1) as cluster:
         run = cluster.submit(topology)
         run.wait(timeout=patient(60))
         assert all("stage 'picky': ValueError: five" in str(e) or " on tuple 5, after " in str(e) for e in run.errors)
@@ -405,7 +405,7 @@ def test_what_changes_a_windows_result_changes_no_other_window(lateness) -> None
 def test_a_key_that_hashes_otherwise_elsewhere_is_refused(key) -> None:
     s = StreamBuilder()
     s.source([1]).key_by(lambda n: key, name="keys").count().for_each(len)
-    with LocalCluster("simulated", seed=1) as cluster:
+    with LocalCluster("simulated", {"multilang.max.replays": 3}, seed=1) as cluster:
         run = cluster.submit(s.build("keys"))
         run.wait(timeout=600)
         assert "stage 'keys': TypeError: the key is" in str(run.errors[0])

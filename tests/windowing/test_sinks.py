@@ -228,7 +228,7 @@ def test_of_streams(steps, window, joins, state, seed):
     conf = {"topology.message.timeout.secs": 300, "topology.state.provider": "memory"}
     with LocalCluster("simulated", seed=seed) as cluster:
         run = cluster.submit(s.build("sinks", conf), capture=["sink"])
-        run.run_for(1.5 * len(steps) + 5)
+        run.run_for(3 * len(steps) + 10)
         told = [each.values for each in run.captured("sink")]
     found = {}
     for key, (about, result) in shuffled(told, seed):
