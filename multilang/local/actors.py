@@ -151,7 +151,7 @@ class BoltActor:
 
     @property
     def uncommitted(self) -> bool:
-        """Whether its state has something that came of work and is not committed yet."""
+        """True if its state has something that came of work and is not committed yet."""
         return self.commits and self.component is not None and self.component.uncommitted
 
 

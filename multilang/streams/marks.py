@@ -1,4 +1,4 @@
-"""How the bolts of a program pass on watermarks (see multilang.windowing.passed).
+"""The passing on of watermarks by the bolts of a program (see multilang.windowing.passed).
 
 The time of an element is known where it is sent to its windows. There a task keeps the greatest time of each origin, by the
 channel that the elements came by. Elements that are sent elsewhere carry the name of their origin.
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from multilang.component.bolt import AnchoredBolt
     from multilang.component.context import Context
     from multilang.protocol.messages import Tuple
-    from multilang.streams.bolts import Programmed
     from multilang.windowing.passed import Channel, Ways
 
     Path = tuple[str, Channel | None]
@@ -28,7 +28,7 @@ ORIGIN = "origin"
 
 
 class Passing:
-    """What the tasks of a component do to pass on watermarks.
+    """The declaration of what the tasks of a component do to pass on watermarks.
 
     Attributes:
         ways: How elements come to the component.
@@ -65,7 +65,7 @@ class PassingTask:
         here: The path of what the task makes by itself.
     """
 
-    def __init__(self, passing: Passing, bolt: Programmed, conf: Mapping[str, Any], context: Context) -> None:
+    def __init__(self, passing: Passing, bolt: AnchoredBolt, conf: Mapping[str, Any], context: Context) -> None:
         self._passing = passing
         self._bolt = bolt
         self._me = context.task

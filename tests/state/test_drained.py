@@ -1,4 +1,4 @@
-"""What stateful bolts counted is committed when a run is drained, whether the tuples were anchored or not."""
+"""A drained run has committed what stateful bolts counted, whether the tuples were anchored or not."""
 
 from __future__ import annotations
 
