@@ -188,7 +188,7 @@ def test_one_fault_that_every_tuple_meets_is_shown_once_in_full_and_then_counted
         "builder = TopologyBuilder()\n"
         "builder.set_spout('numbers', Numbers)\n"
         "builder.set_bolt('faulty', Faulty).shuffle_grouping('numbers')\n"
-        "topology = builder.build('t')\n"
+        "topology = builder.build('t', conf={'multilang.max.replays': 3})\n"
     )
     path = tmp_path / "faulty.py"
     shown = multilang("run", path, "--mode", "inprocess", PYTHONPATH=str(ROOT))

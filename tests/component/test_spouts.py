@@ -263,7 +263,7 @@ def test_replays_never_end_unless_there_is_a_limit(start: Starter) -> None:
     assert (
         "tuple 1 of component 'part' (task 4) failed 8 times, and is emitted again until it is acked" in warning.message
     )
-    assert "set max_replays. Its values: ['x']" in warning.message
+    assert "multilang.max.replays in the conf. Its values: ['x']" in warning.message
 
 
 def test_replays_wait_twice_as_long_each_time_up_to_the_bound(start: Starter) -> None:
