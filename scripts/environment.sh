@@ -115,7 +115,7 @@ has_uv() {
             find-links) export UV_FIND_LINKS="${UV_FIND_LINKS:-$value}" ;;
             cert) export SSL_CERT_FILE="${SSL_CERT_FILE:-$value}" ;;
             timeout | default-timeout) export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-$value}" ;;
-            config-file | disable-pip-version-check | no-input | no-color | progress-bar | quiet | verbose | cache-dir | no-cache-dir | root-user-action | '') ;;
+            config-file | build-constraint | no-build-isolation | disable-pip-version-check | no-input | no-color | progress-bar | quiet | verbose | cache-dir | no-cache-dir | root-user-action | '') ;;
             *) return 1 ;;
         esac
     done <<<"$("$python" -m pip config list 2>/dev/null </dev/null)"

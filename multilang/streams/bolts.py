@@ -16,7 +16,7 @@ from multilang.windowing.passed import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from multilang.component.streams import Stream
     from multilang.protocol.messages import Tuple
     from multilang.state.api import KeyValueState
+    from multilang.streams.marks import Noted
     from multilang.streams.program import Program
     from multilang.streams.sinks import Sink
 
@@ -158,17 +159,41 @@ class ChainBolt(Programmed, BasicBolt):
 
 
 class TogetherBolt(Programmed, LingeringBolt):
-    """Works on tuples together, which wait for one another for a moment; a round of watermarks comes behind them."""
+    """Works on tuples together, which wait for one another for a moment.
+
+    A round of watermarks waits for the tuples before it. If others have joined them by then, it has the times that were known
+    before all of these, and leaves what is new to the next round.
+    """
 
     linger_secs = LINGER_SECS
+    acks_by_itself = True
+    _waiting: list[tuple[Tuple, Noted | None]]
 
     def process(self, tup: Tuple) -> None:
-        if self.passing is None or not tup.stream.startswith(PREFIX):
+        passing = self.passing
+        if passing is None or not tup.stream.startswith(PREFIX):
+            if self._waiting and passing is not None:
+                self._waiting = [
+                    (each, passing.noted(each) if noted is None else noted) for each, noted in self._waiting
+                ]
             super().process(tup)
-            return
-        self.process_batches()
-        self.passing.take(tup)
-        self.ack(tup)
+        elif self._groups:
+            self._waiting.append((tup, None))
+        else:
+            passing.take(tup)
+            self.ack(tup)
+
+    def _hand_over(self, key: Hashable, group: list[Tuple]) -> None:
+        super()._hand_over(key, group)
+        waiting, self._waiting = self._waiting, []
+        for tup, noted in waiting:
+            assert self.passing is not None
+            self.passing.take(tup, noted)
+            self.ack(tup)
+
+    def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
+        self._waiting = []
+        super()._attach(collector, conf, context)
 
 
 class CombiningBolt(TogetherBolt):

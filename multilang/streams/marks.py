@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.windowing.passed import Channel, Ways
 
+    Noted = dict[str, dict[str, int | None]]
+    """The greatest times of origins, by stream."""
+
     Path = tuple[str, Channel | None]
     """The origin of an element, and the channel that it came by; None: its origin begins here."""
 
@@ -126,13 +129,24 @@ class PassingTask:
         """Forget what was noted since ``commit``, since the elements were not sent."""
         self._new.clear()
 
-    def take(self, tup: Tuple) -> None:
-        """Take rounds of a task before this one, and pass on those that are complete."""
+    def noted(self, tup: Tuple) -> Noted:
+        """Return the greatest times by the channel of rounds, as they are known now: for each origin, those of the streams."""
         channel = channel_of(tup)
-        complete = []
+        return {
+            origin: {stream: there.get((origin, channel)) for stream, there in self._greatest.items()}
+            for origin, _, _ in tup.values[0]
+        }
+
+    def take(self, tup: Tuple, noted: Noted | None = None) -> None:
+        """Take rounds of a task before this one, and pass on those that are complete.
+
+        Args:
+            tup: The rounds.
+            noted: The greatest times before them; None: those of now.
+        """
+        times, complete = self.noted(tup) if noted is None else noted, []
         for origin, number, _ in tup.values[0]:
-            now = {stream: there.get((origin, channel)) for stream, there in self._greatest.items()}
-            found = self._rounds.arrive(origin, number, channel, now)
+            found = self._rounds.arrive(origin, number, channel_of(tup), times[origin])
             if found is not None:
                 complete.append((origin, number, found))
         self._send(complete)

@@ -32,8 +32,10 @@ _OURS = ("multilang", "spark_bridge")
 _PLAIN = (type(None), bool, int, float, str, bytes)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _OF_PYTHON = "~"
+_OR = "|"
 _DEEPEST = 100
-_MOST = 10_000  # parts of one value that are looked at: a model or a table among the arguments costs no seconds
+_MOST = 100_000  # parts of one value that are looked at: a model or a table among the arguments costs no seconds
+_LONG = 1000  # characters from which on a digest stands for a text
 PYTHON = "python"  # the part that names the Python of the digests
 
 
@@ -90,7 +92,7 @@ def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, 
         before, now = submitted.get(part, ""), found.get(part, "")
         if part == PYTHON or (not same_python and _OF_PYTHON in before[:1] + now[:1]):
             continue
-        if before != now:
+        if not set(before.split(_OR)) & set(now.split(_OR)):
             raise ConfigError(
                 f"component {spec.id!r} of {where} is not the one that was submitted: {part} differs. A task's process imports "
                 "the module, and builds the topology anew: build it there in the same way in each process, outside of "
@@ -109,6 +111,8 @@ def _own_parts(component: Component, root: str) -> Iterator[tuple[str, str]]:
         for attribute, value in vars(base).items():
             if isinstance(value, FunctionType | staticmethod | classmethod | property):
                 yield f"the code of {base.__name__}.{attribute}", digest(value)
+            elif isinstance(value, _PLAIN) and not attribute.startswith("__"):
+                yield f"the attribute {attribute!r} of the class {base.__name__}", digest(value, root)
     arguments, named, before = made_with(component)
     names = _parameters(kind)
     given: dict[Any, Any] = {names[n] if n < len(names) else n + 1: each for n, each in enumerate(arguments)}
@@ -134,22 +138,34 @@ def _parameters(kind: type) -> tuple[str, ...]:
 def digest(value: object, root: str = "") -> str:
     """Return a short digest of a value, the same in each process that makes the value in the same way.
 
-    It begins with ``~`` if it may be another one under another Python.
+    It begins with ``~`` if it may be another one under another Python. If there is code in it, a second one follows, in which
+    the text of its source stands for the code: what a tool such as pytest has rewritten is the same by that.
     """
     walk = _Walk(root)
     walk.see(value)
-    return ("" if walk.is_plain else _OF_PYTHON) + blake2b(
-        "\n".join(walk.texts).encode("utf-8", "surrogatepass"), digest_size=6
+    found = ("" if walk.is_plain else _OF_PYTHON) + _short("\n".join(walk.texts))
+    if walk.has_code:
+        walk = _Walk(root, by_source=True)
+        walk.see(value)
+        found += _OR + _OF_PYTHON + _short("\n".join(walk.texts))
+    return found
+
+
+def _short(value: str | bytes) -> str:
+    return blake2b(
+        value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass"), digest_size=6
     ).hexdigest()
 
 
 class _Walk:
     """A walk through a value, which gives the same texts in each process that makes the value in the same way."""
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, by_source: bool = False) -> None:
         self.texts: list[str] = []
         self.is_plain = True
-        self._root = root
+        self.has_code = False
+        self._root = os.path.normpath(root) if root else ""
+        self._by_source = by_source
         self._around: list[object] = []  # what the place in the walk is inside of
 
     def see(self, value: Any) -> None:
@@ -160,8 +176,14 @@ class _Walk:
         if hasattr(kind, "__fspath__"):
             value = os.fspath(value)
             kind = type(value)
+        if kind is str and value == "__main__":
+            value = _main()
+        elif kind is str and value.startswith(os.sep):
+            value = os.path.normpath(value)
         if self._root and kind is str and value.startswith(self._root):
             texts.append(f"below {value.removeprefix(self._root)!r}")
+        elif kind in (str, bytes) and len(value) > _LONG:
+            texts.append(f"{kind.__name__} {_short(value)}")
         elif kind in _PLAIN:
             texts.append(f"{kind.__name__} {value!r}")
         elif isinstance(value, type | BuiltinFunctionType | ModuleType):
@@ -172,7 +194,12 @@ class _Walk:
             self.is_plain = self.is_plain and kind in _CONTAINERS
             around.append(value)
             texts.append(_name(kind))
-            for part in _inside(value, kind):
+            if kind in _CONTAINERS:
+                texts.append(str(len(value)))
+            elif kind is CodeType:
+                self.has_code = True
+            source = _source(value) if self._by_source and kind is CodeType else None
+            for part in _inside(value, kind) if source is None else (source,):
                 self.see(part)
             texts.append("end")
             around.pop()
@@ -187,15 +214,17 @@ def _inside(value: Any, kind: type) -> Iterator[Any]:
             yield key
             yield each
     elif kind in (set, frozenset):
-        yield from sorted(map(digest, value))
+        if len(value) <= _MOST // 10:
+            yield from sorted(map(digest, value))
     elif kind is FunctionType:
         yield value.__qualname__
         yield value.__code__
-        yield value.__defaults__
-        yield value.__kwdefaults__
+        # Not what is in a dict, list or set there: it may be a memory of earlier calls.
+        yield from map(_if_fixed, value.__defaults__ or ())
+        yield from map(_if_fixed, (value.__kwdefaults__ or {}).values())
         for cell in value.__closure__ or ():
             try:
-                yield cell.cell_contents
+                yield _if_fixed(cell.cell_contents)
             except ValueError:  # it is empty
                 yield None
     elif kind is CodeType:
@@ -216,6 +245,28 @@ def _inside(value: Any, kind: type) -> Iterator[Any]:
         except Exception:  # noqa: BLE001 - a lock, a socket, a client: its class says enough
             return
         yield from made if isinstance(made, tuple) else (made,)
+
+
+def _if_fixed(value: Any) -> Any:
+    return type(value) if isinstance(value, dict | list | set) else value
+
+
+def _source(code: CodeType) -> str | None:
+    """Return the text of the source of some code, if it is known."""
+    from inspect import getsource
+
+    try:
+        return getsource(code)
+    except (OSError, TypeError, IndexError, SyntaxError):
+        return None
+
+
+def _main() -> str:
+    """Return the name by which other processes import what is ``__main__`` here."""
+    main = sys.modules["__main__"]
+    spec = getattr(main, "__spec__", None)
+    name = getattr(spec, "name", None) or os.path.basename(getattr(main, "__file__", None) or "").removesuffix(".py")
+    return str(name).removesuffix(".__main__") or "__main__"
 
 
 def _name(value: Any) -> str:

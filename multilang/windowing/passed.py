@@ -11,7 +11,8 @@ a later one before (less the lag), and no task need get elements of each origin.
 A round is one tuple, on a stream beside that of the elements, so that it comes behind them. Its value is a list of
 ``[origin, number, greatest time]``. One that is lost with a task that dies is made up for by the next one. Where windows leave
 out idle origins, rounds go on for a while without elements: rounds without a later time say that an origin is idle, and that
-nothing of it is under way, however long the way is.
+nothing of it is under way, however long the way is. Where no element of an origin comes to the windows for 30 seconds, since a
+filter drops them all, the windows go on without it, too.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from multilang.windowing.watermarks import Watermarks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from multilang.component.context import Context
@@ -36,6 +37,7 @@ ROUNDS = ("rounds",)
 """The fields of such a stream."""
 
 _MOST = 100  # rounds of an origin that are not complete
+BARREN_MS = 30_000  # after which elements that don't come to the windows hold them up no longer
 _LOST_MS = 30_000  # without a round of an origin that is not idle: the task where it begins is gone
 
 
@@ -75,7 +77,8 @@ class Rounds:
         self._ways = ways
         self._context = context
         self._expected: dict[str, int] = {}  # the number of an origin's channels
-        self._open: dict[str, dict[Any, dict[Channel, Any]]] = {}
+        self._open: dict[str, dict[int, dict[Channel, Any]]] = {}
+        self._latest: dict[str, dict[Channel, int]] = {}  # the last round of an origin by each channel
 
     def origins(self) -> dict[str, str]:
         """Return all origins, each with the component of its source."""
@@ -89,18 +92,29 @@ class Rounds:
                     found.update({origin_of(task, each): source for each in tasks(source)})
         return found
 
-    def arrive(self, origin: str, number: Hashable, channel: Channel, value: Any) -> list[Any] | None:
+    def arrive(self, origin: str, number: int, channel: Channel, value: Any) -> list[Any] | None:
         """Take note of a round that has come by a channel, with a value.
 
         Returns:
             The values of all channels, if it is complete; None otherwise.
         """
         rounds = self._open.setdefault(origin, {})
+        latest = self._latest.setdefault(origin, {})
+        if number < latest.get(channel, number):  # the first has begun anew, with another clock
+            rounds.clear()
+            latest.clear()
+        latest[channel] = number
+        for each in list(rounds):
+            if each < number and channel not in rounds[each]:
+                del rounds[each]  # it will never come by this channel
+        if number not in rounds and any(each > number for each in latest.values()):
+            return None  # by another channel it will never come again
         values = rounds.setdefault(number, {})
         values[channel] = value
         if len(values) < self._channels(origin):
-            if len(rounds) > _MOST:
-                del rounds[next(iter(rounds))]
+            if len(rounds) > _MOST:  # a channel is far behind: every second one is enough
+                for each in list(rounds)[:-1:2]:
+                    del rounds[each]
             return None
         for each in list(rounds):  # those before it came before it by each channel
             del rounds[each]
@@ -159,18 +173,25 @@ class PassedWatermarks(Watermarks):
 
     def _is_idle(self, origin: str, now: float) -> bool:
         idle_ms = self._idle_ms
-        if idle_ms is None:
-            return False
+        if idle_ms is None:  # there are rounds of origins with new elements alone, none of which came to the windows
+            return origin in self._heard and self._is_barren(origin, BARREN_MS)
         if origin not in self._heard:
             return now - self._began >= idle_ms
         heard = self._heard[origin]
-        return heard - self._marked[origin] >= idle_ms or now - heard >= max(idle_ms, _LOST_MS)
+        return self._is_barren(origin, idle_ms) or now - heard >= max(idle_ms, _LOST_MS)
+
+    def _is_barren(self, origin: str, ms: float) -> bool:
+        """Return whether rounds of an origin have come for so long without a later time."""
+        return self._heard[origin] - self._marked[origin] >= ms
 
     def _waits(self, now: float) -> bool:
         return any(origin not in self._marks and not self._is_idle(origin, now) for origin in self._origins)
 
     def _least(self, now: float) -> int | None:
-        return min((mark for origin, mark in self._marks.items() if not self._is_idle(origin, now)), default=None)
+        active = [mark for origin, mark in self._marks.items() if not self._is_idle(origin, now)]
+        if not active and self._idle_ms is None:
+            active = [*self._marks.values()]
+        return min(active, default=None)
 
     def silent(self) -> list[tuple[str, str]]:
         """Return the sources, as (component, stream), of which nothing has come to the windows from a task yet."""

@@ -327,7 +327,7 @@ class WindowTask:
             self._has_warned = True
             silent = ", ".join(f"stream {stream!r} of {component!r}" for component, stream in self.watermarks.silent())
             self.bolt.log(
-                f"no window can end yet: tasks that send on {silent} have sent nothing so far. Set idle_after to go on without them",
+                f"no window can end yet: of some tasks that send on {silent} nothing has come so far. Set idle_after to go on without them",
                 "warn",
             )
 

@@ -60,6 +60,10 @@ def taken(tup):
     return [tup["ts"], tup["n"]]
 
 
+def all_of(tup):
+    return list(tup.values)
+
+
 def kept(element):
     return _is_kept(element[1])
 

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang import LocalCluster
+from multilang import Context, LocalCluster, ReliableSpout
+from multilang.streams import StreamBuilder
+from multilang.windowing import Tumbling, seconds
+from multilang.windowing.passed import Rounds, Ways
 from tests.patience import patient
 from tests.soak import SOAK
 from tests.streams import skewed
@@ -62,3 +65,45 @@ def test_no_element_is_late_between_processes(exchange, tmp_path) -> None:
         assert not run.captured("lates")
         assert skewed.seen(run.captured("end")) == wanted
         assert not run.errors
+
+
+class Hosts(ReliableSpout):
+    """Each task sends once a second; those of the second one have no errors."""
+
+    output_fields = ("ts", "status")
+
+    def initialize(self, conf, context):
+        self.status = 200 if context.task_index else 500
+        self.began, self.number = self.clock(), 0
+
+    def next_tuple(self):
+        if self.clock() - self.began >= self.number:
+            self.emit([1000 * self.number, self.status])
+            self.number += 1
+
+
+def test_windows_go_on_without_a_source_whose_elements_are_all_dropped() -> None:
+    s = StreamBuilder()
+    errors = s.source(Hosts(), parallelism=2).map(skewed.all_of).filter(lambda row: row[1] == 500)
+    errors.key_by(skewed.everything).window(Tumbling(seconds(10)), skewed.time_of).count().through(
+        skewed.Shown, name="end"
+    )
+    with LocalCluster("simulated", seed=1) as cluster:
+        run = cluster.submit(s.build("errors", skewed.CONF), capture=["end"])
+        run.run_for(100)
+        assert [tup["value"] for tup in run.captured("end")][:6] == [["all", 1], *[["all", 10]] * 5]
+        assert not run.errors
+
+
+def test_a_way_that_is_far_behind_holds_windows_up_and_no_longer() -> None:
+    ways = Ways({"a": ["s"]}, {("b", "default"): ["a"]})
+    context = Context({"taskid": 9, "task->component": {"1": "s", "2": "a", "3": "b", "4": "b", "9": "w"}})
+    rounds = Rounds(ways, context)
+    fast, slow = ("b", "default", 3), ("b", "default", 4)
+    for number in range(1000):
+        assert rounds.arrive("2.1", number, fast, number) is None
+    found = [rounds.arrive("2.1", number, slow, 0) for number in range(1000)]
+    assert sum(each is not None for each in found) > 5
+    for number in range(1000, 1010):  # and when the slow one has caught up, each round is complete at once
+        assert rounds.arrive("2.1", number, slow, 0) is None
+        assert sorted(rounds.arrive("2.1", number, fast, number)) == [0, number]

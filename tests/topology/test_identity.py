@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from multilang.component.errors import ConfigError
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import pack
 from multilang.topology import TopologyBuilder, load_topology
-from multilang.topology.identity import check_found, parts_of, submission
+from multilang.topology.identity import check_found, digest, parts_of, submission
 
 ROOT = Path(__file__).parents[2]
 MODULE = """
@@ -36,6 +38,7 @@ class Numbers(Spout):
 
 class Plus(BasicBolt):
     output_fields = ["n"]
+    scale = 1
     def __init__(self, by=1, rules=(), function=None):
         self.by, self.rules, self.function = by, list(rules), function
         self.random, self.lock, self.pid = random.Random(), threading.Lock(), os.getpid()
@@ -53,6 +56,17 @@ def build(plus, **conf):
 def adding(number):
     return lambda value: value + number
 
+def remembered(function, memory={}):
+    seen = {}
+    def call(value, known={}):
+        assert value not in memory
+        if value not in seen:
+            seen[value] = known[value] = function(value)
+        return seen[value]
+    return call
+
+twice = remembered(lambda value: 2 * value)
+
 RULES = ["a"]
 topology = build(Plus(1, RULES, adding(1)))
 """
@@ -67,6 +81,7 @@ OTHER = {
     "the argument 'rules' of Plus": "RULES.append('b')",
     "the argument 'function' of Plus": "topology = build(Plus(1, ['a'], adding(2)))",
     "its class": "class Other(Plus): pass\ntopology = build(Other(1, ['a'], adding(1)))",
+    "the attribute 'scale' of the class Plus": "Plus.scale = 2",
     "the code of Plus.process": "Plus.process = lambda self, tup: self.emit([0])",
     "the attribute 'by' of Plus, set after it was made,": "topology['plus'].component.by = 7",
     "its stream 'default'": "Plus.output_fields = ['m']\ntopology = build(Plus(1, ['a'], adding(1)))",
@@ -174,6 +189,52 @@ def test_values_of_every_kind_are_the_same_in_every_process(tmp_path: Path) -> N
     assert len(shown) == 1
     [text] = shown
     assert len(set(text.split())) == 17
+
+
+def test_what_is_remembered_between_calls_and_what_a_tool_has_rewritten_is_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "memory.py"
+    file.write_text(MODULE)
+    tree = ast.parse(MODULE)
+    for node in ast.walk(tree):
+        for name, body in ast.iter_fields(node):
+            if name == "body" and isinstance(body, list):
+                body[:] = [_without_assert(each) for each in body]
+    made = []
+    for source in (MODULE, ast.fix_missing_locations(tree)):
+        names: dict[str, Any] = {"__name__": "memory"}
+        exec(compile(source, str(file), "exec"), names)
+        made.append(names)
+    before, rewritten = made
+    first, second = before["twice"], rewritten["twice"]
+    assert first.__code__.co_code != second.__code__.co_code
+    assert second(4) == 8
+    assert set(digest(first).split("|")) & set(digest(second).split("|"))
+
+
+def _without_assert(node: ast.stmt) -> ast.stmt:
+    if not isinstance(node, ast.Assert):
+        return node
+    error = ast.Raise(ast.Name("AssertionError", ast.Load()))
+    return ast.copy_location(ast.If(ast.UnaryOp(ast.Not(), node.test), [error], []), node)
+
+
+def test_the_main_module_has_the_name_by_which_it_is_imported(tmp_path: Path) -> None:
+    program = tmp_path / "named.py"
+    program.write_text(
+        "import logging\nfrom multilang.topology.identity import digest\n"
+        "print(digest(__name__), digest([logging.getLogger(__name__)]), digest(__file__ + '/../named.py'))\n"
+    )
+    shown = {
+        subprocess.run(
+            [sys.executable, *how],
+            env={"PYTHONPATH": f"{ROOT}:{tmp_path}"},
+            cwd=tmp_path,
+            capture_output=True,
+            check=True,
+        ).stdout
+        for how in (["named.py"], ["./named.py"], ["-m", "named"], ["-c", "import named"])
+    }
+    assert len(shown) == 1
 
 
 def script(folder: Path, then: str, *arguments: str) -> subprocess.CompletedProcess[str]:
