@@ -156,7 +156,10 @@ class ZooKeeperClient:
             return
         acls, now = self._call("get_acls", path)
         own, also = self._own_ids(), self._access.super_ids()
-        ids = {(each.id.scheme, each.id.id): each.perms for each in acls}
+        ids: dict[tuple[str, str], int] = {}
+        for each in acls:  # an ACL may name somebody twice
+            id = each.id.scheme, each.id.id
+            ids[id] = ids.get(id, 0) | each.perms
         others = [id for id, rights in ids.items() if rights & ~Permissions.READ and id not in own | also]
         is_changed = (now.czxid, now.aversion) != (stat.czxid, stat.aversion)
         if others or is_changed or not any(ids.get(id) == Permissions.ALL for id in own):

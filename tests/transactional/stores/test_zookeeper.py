@@ -437,19 +437,19 @@ def test_folders_above_are_made_with_the_acl_of_the_conf_and_room_for_others(ope
 NODES = ("", "coordinator", "coordinator/currtx", "coordinator/starts", "owner")
 
 
-@pytest.mark.parametrize("rights", ["all", "write", "create", "delete", "admin", "only read", "read"])
+@pytest.mark.parametrize("rights", ["all", "all and read", "write", "create", "delete", "admin", "only read", "read"])
 def test_a_node_that_a_stranger_made_before_is_refused(opened, client, request, rights):
     from kazoo.security import make_acl, make_digest_acl
 
     mine = [make_digest_acl(*SECRET.split(":"), all=True)]
-    theirs = make_acl("world", "anyone", **{rights.removeprefix("only "): True})
+    theirs = [make_acl("world", "anyone", **{name: True}) for name in rights.removeprefix("only ").split(" and ")]
     client.add_auth("digest", SECRET)
     for number, theirs_is in enumerate(NODES):
         id = f"{re.sub('[^a-z]', '-', request.node.name)}-{number}"
         root = f"/transactional/{id}"
         for path in NODES:
             client.create(f"{root}/{path}".rstrip("/"), b"7" if "/" in path else b"", mine, makepath=True)
-        client.set_acls(f"{root}/{theirs_is}".rstrip("/"), [theirs] if rights == "only read" else [*mine, theirs])
+        client.set_acls(f"{root}/{theirs_is}".rstrip("/"), theirs if rights == "only read" else [*mine, *theirs])
         state = opened(id, **SECURED)
 
         def use(state=state):
