@@ -132,10 +132,11 @@ class PassingTask:
     def noted(self, tup: Tuple) -> Noted:
         """Return the greatest times by the channel of rounds, as they are known now: for each origin, those of the streams."""
         channel = channel_of(tup)
-        return {
-            origin: {stream: there.get((origin, channel)) for stream, there in self._greatest.items()}
-            for origin, _, _ in tup.values[0]
-        }
+        return {origin: self._times((origin, channel)) for origin, _, _ in tup.values[0]}
+
+    def _times(self, path: Path) -> dict[str, int | None]:
+        """Return the greatest time of a path for each stream."""
+        return {stream: there.get(path) for stream, there in self._greatest.items()}
 
     def take(self, tup: Tuple, noted: Noted | None = None) -> None:
         """Take rounds of a task before this one, and pass on those that are complete.
@@ -144,9 +145,9 @@ class PassingTask:
             tup: The rounds.
             noted: The greatest times before them; None: those of now.
         """
-        times, complete = self.noted(tup) if noted is None else noted, []
+        times, channel, complete = self.noted(tup) if noted is None else noted, channel_of(tup), []
         for origin, number, _ in tup.values[0]:
-            found = self._rounds.arrive(origin, number, channel_of(tup), times[origin])
+            found = self._rounds.arrive(origin, number, channel, times[origin])
             if found is not None:
                 complete.append((origin, number, found))
         self._send(complete)
@@ -163,16 +164,7 @@ class PassingTask:
         else:
             self._is_armed = False
         self._number = max(self._number + 1, int(self._bolt.clock.time() * 1000))
-        self._send(
-            [
-                (
-                    origin,
-                    self._number,
-                    [{stream: there.get((origin, None)) for stream, there in self._greatest.items()}],
-                )
-                for origin in met
-            ]
-        )
+        self._send([(origin, self._number, [self._times((origin, None))]) for origin in met])
 
     def _send(self, rounds: list[tuple[str, int, list[dict[str, int | None]]]]) -> None:
         """Send rounds with the greatest times by all channels, behind the elements."""

@@ -5,8 +5,8 @@ topology where the script binds the name a second time (``if __name__ == "__main
 by what only it knows (``sys.argv``), or replaces a method or an attribute afterwards. Then the answer would be wrong, in silence.
 
 So the submitting process describes each component as *parts*, a short digest for each: its class, the code and the plain
-attributes of its class, each argument that it was made with, each plain attribute that was set after it was made, and its streams. Its conf is not one of
-them: a task's process gets that of the submitted topology. The process describes what it found in the same way, and refuses a
+attributes of its class, each argument that it was made with, each plain attribute that was set after it was made, and its
+streams. Its conf is not one of them: a task's process gets that of the submitted topology. The process describes what it found in the same way, and refuses a
 difference, which it names. No value is part of a description, so that it tells no secret. What ``__init__`` makes of its
 arguments is not compared: a random number or a lock differs in each process. Nor is what code finds by a global name.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     """A component, its stream of elements, and one of its tasks."""
 
 PREFIX = "$watermark."
-"""What the stream of the rounds begins with; the name of the stream of the elements follows."""
+"""The beginning of the name of a stream of rounds; the name of the stream of the elements follows."""
 
 ROUNDS = ("rounds",)
 """The fields of such a stream."""

@@ -423,7 +423,7 @@ def test_the_message_of_broken_yaml_does_not_show_what_a_variable_has(tmp_path: 
 @pytest.mark.parametrize("override", [False, True])
 @pytest.mark.parametrize("absolute", [False, True])
 def test_an_include_overrides_each_part_if_it_says_so(tmp_path: Path, override: bool, absolute: bool) -> None:
-    """As TopologyDef: parts by their ids, conf by its keys, the name; streams are added."""
+    """An include is merged as TopologyDef does it: parts by their ids, conf by its keys, the name; streams are added."""
     for name in ("s.js", "b.js"):
         (tmp_path / name).touch()
     folder = tmp_path / "parts"
