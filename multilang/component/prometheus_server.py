@@ -28,6 +28,7 @@ MAX_HEAD = 64 * 1024  # bytes of a request before its body; Python takes 6 MB, a
 ANSWER_SECS = 10.0  # from the connection to the last byte of the answer
 _LAST_SECS = 1.0  # that answers have which are under way at the end
 _READ = 1 << 16  # bytes
+_LINGER_SECS = 1.0  # between two parts of what is still coming when the answer was sent
 _HEAD_END = re.compile(rb"\n\r?\n")
 
 
@@ -137,6 +138,9 @@ class BoundedServer(WSGIServer):
         finally:
             with suppress(OSError):
                 request.sock.shutdown(socket.SHUT_WR)
+                request.sock.settimeout(_LINGER_SECS)
+                while request.sock.recv(_READ):  # closing with something unread would drop the answer on its way
+                    pass
             request.sock.close()
             with suppress(RuntimeError):  # the server has ended
                 over()

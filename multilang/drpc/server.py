@@ -51,8 +51,9 @@ class DRPCServer:
         orphan_secs: Seconds that requests may wait for their results after the connection of their spout has ended;
             then they fail.
         max_bytes: Bytes that all open requests may take, and as many again for the messages on their way.
-        max_connections: The largest number of connections to each port. For one more, the oldest that has said nothing
-            is closed; where there is none, the new one is.
+        max_connections: The largest number of connections to each port. For one more, the oldest that has sent no whole
+            message is closed; where there is none, the one that has waited longest since its last answer; and where each
+            waits for an answer, the new one, which is logged.
         frame_secs: Seconds from the beginning of a message to its end; then its connection is closed.
         http_hosts: Further names by which HTTP may be called, besides localhost and addresses.
 
@@ -200,12 +201,12 @@ class DRPCServer:
             setattr(self, name, listener.getsockname()[1])
         return listener
 
-    def _tell(self, error: OSError) -> None:
+    def _tell(self, why: object) -> None:
         """Log that no connection could be accepted, once in a while: there are a thousand a second when descriptors end."""
         now = time.monotonic()
         if now - self._told > _TELL_SECS:
             self._told = now
-            _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, error)
+            _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, why)
 
     async def _serve_one(
         self, talk: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, guest: Guest
@@ -214,7 +215,9 @@ class DRPCServer:
         reader = asyncio.StreamReader(loop=loop)
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
-        wire = Wire(reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds, guest.known)
+        wire = Wire(
+            reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds, guest.known, guest.rest
+        )
         guest.end = wire.abort
         self._bounds.wires.add(wire)
         try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from multilang.drpc.requests import Requests
     from multilang.drpc.wires import Wire
 
+_EXECUTE = "execute"
 _QUOTED = 100  # characters of a method's name that nobody knows
 
 
@@ -38,32 +39,30 @@ class Conversations:
         head: asyncio.Future[bytes] = asyncio.ensure_future(wire.head())
         try:
             while True:
-                message = await wire.message(await head)
+                called = _called(await wire.message(await head))  # and keep the message no longer
                 head = asyncio.ensure_future(wire.head())
-                answer = await self._execute(message, head) if message.name == "execute" else _unknown(message)
-                del message  # which would be kept until the next one
+                answer = called if isinstance(called, bytes) else await self._execute(*called, head)
                 if answer is None:
                     return
                 await wire.send(answer)
-                del answer
+                del answer, called
         finally:
             head.cancel()
             if head.done() and not head.cancelled():
                 head.exception()  # so that asyncio does not log it
 
-    async def _execute(self, message: thrift.ThriftMessage, head: asyncio.Future[bytes]) -> bytes | None:
+    async def _execute(self, serial: int, function: str, arguments: str, head: asyncio.Future[bytes]) -> bytes | None:
         """Return the answer to a call; None if the client is gone."""
-        name, serial, fields = message.name, message.serial, message.fields
         result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         try:
-            id = self._add(_text(fields, 1), _text(fields, 2), result)
+            id = self._add(function, arguments, result)
             await asyncio.wait((result, head), return_when=asyncio.FIRST_COMPLETED)
             if not result.done() and head.exception() is not None:
                 self._requests.forget(id)
                 return None
-            return thrift.encode(thrift.REPLY, name, serial, {0: await result})
+            return thrift.encode(thrift.REPLY, _EXECUTE, serial, {0: await result})
         except DRPCExecutionException as problem:
-            return thrift.encode(thrift.REPLY, name, serial, {1: thrift.fields_of(problem)})
+            return thrift.encode(thrift.REPLY, _EXECUTE, serial, {1: thrift.fields_of(problem)})
 
     def _add(self, function: str, arguments: str, result: asyncio.Future[str]) -> str:
         """Add a request, from the server's own thread.
@@ -150,6 +149,13 @@ def _text(fields: dict[int, Any], number: int) -> str:
     """Return a field that should be text; an empty one if it is missing or something else."""
     value = fields.get(number)
     return value if isinstance(value, str) else ""
+
+
+def _called(message: thrift.ThriftMessage) -> tuple[int, str, str] | bytes:
+    """Return a call's serial number, function and arguments, and nothing else of it; the answer, if it calls another method."""
+    if message.name != _EXECUTE:
+        return _unknown(message)
+    return message.serial, _text(message.fields, 1), _text(message.fields, 2)
 
 
 def _unknown(message: thrift.ThriftMessage) -> bytes:

@@ -63,6 +63,7 @@ class Wire:
         writer: Where they go to.
         bounds: The bounds of the server's connections.
         known: Called when a whole frame has come.
+        rest: Called when a frame has been sent: nothing more is to be done.
 
     Attributes:
         due: The time by which the frame that comes or goes must be through; None: there is none.
@@ -74,10 +75,12 @@ class Wire:
         writer: asyncio.StreamWriter,
         bounds: Bounds,
         known: Callable[[], object] = lambda: None,
+        rest: Callable[[], object] = lambda: None,
     ) -> None:
         self.reader = reader
         self.writer = writer
         self._known = known
+        self._rest = rest
         self._bounds = bounds
         self._coming: float | None = None  # until when the frame that comes must be here
         self._going: float | None = None
@@ -126,6 +129,7 @@ class Wire:
             for begin in range(0, len(data), _PART):  # what is not on its way yet is kept once
                 self.writer.write(parts[begin : begin + _PART])
                 await self.writer.drain()
+            self._rest()
         finally:
             self._bounds.held -= counted
             self._going = None

@@ -188,13 +188,14 @@ with DRPCServer(port=0, invocations_port=0, max_bytes=10_000_000) as server:
 """
 
 
-@pytest.mark.parametrize("what", ["function", "arguments", "other method", "fetched", "result", "cause"])
+@pytest.mark.parametrize("what", ["function", "arguments", "more", "other method", "fetched", "result", "cause"])
 def test_what_a_stranger_said_is_not_kept(what):
     """The last message of each connection was: 1.3 GB by twenty of them."""
     text = "x" * SIZE + "\U0001f600"
     name, words = {
         "function": ("execute", [text, ""]),
         "arguments": ("execute", ["f", text]),
+        "more": ("execute", ["f", "", text]),
         "other method": (text, []),
         "fetched": ("fetchRequest", [text]),
         "result": ("result", ["id", text]),
@@ -205,13 +206,13 @@ def test_what_a_stranger_said_is_not_kept(what):
         [sys.executable, "-c", BOUNDED], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
         ports = dict(zip(("client", "topology"), map(int, child.stdout.readline().split()), strict=True))
-        port = ports["client" if what in ("function", "arguments", "other method") else "topology"]
+        port = ports["client" if what in ("function", "arguments", "more", "other method") else "topology"]
         before = resident(child)
         with contextlib.ExitStack() as stack:
             for _ in range(40):
                 wire = stack.enter_context(connect(port))
                 wire.sendall(call)
-                if what != "arguments":  # of those some wait to be fetched, and are counted
+                if what not in ("arguments", "more"):  # those wait to be fetched, and are counted
                     assert wire.recv(1 << 10)
             assert resident(child) - before < 60_000_000
         child.stdin.close()
@@ -235,17 +236,44 @@ def talking(server):
     return wire
 
 
-def test_connections_are_bounded_for_each_port():
-    with DRPCServer(port=0, invocations_port=0, max_connections=5) as server:
-        idle = [talking(server) for _ in range(5)]
-        with connect(server.port) as one_more:
-            assert ends(one_more)
+def test_connections_that_wait_for_an_answer_are_bounded_and_the_one_too_many_is_told(caplog):
+    with DRPCServer(port=0, invocations_port=0, max_connections=5, timeout_secs=LIMIT) as server:
+        calls = [connect(server.port) for _ in range(5)]
+        for wire in calls:
+            wire.sendall(thrift.encode(thrift.CALL, "execute", 1, thrift.request("double", "a")))
+        fetched(lambda _: len(server.requests) == 5 or None, "")
+        for _ in range(3):
+            with connect(server.port) as one_more:
+                assert ends(one_more)
         with DRPCInvocationsClient(port=server.invocations_port) as topology:
             assert topology.fetch("f") is None
-        for wire in idle:
-            wire.close()
-        with answering(server), DRPCClient(port=server.port) as client:
-            assert asked(lambda: client.execute("double", "a")) == "aa"
+        with answering(server):
+            for wire in calls:
+                assert wire.recv(1 << 10)
+                wire.close()
+    assert [each.getMessage() for each in caplog.records] == [
+        "the DRPC server on 127.0.0.1 can't accept connections for now: for each of 5 something is done already"
+    ]
+
+
+@pytest.mark.parametrize("port", ["port", "invocations_port", "http_port"])
+def test_whoever_has_called_once_and_rests_keeps_out_nobody(port):
+    """One frame made a connection known, for ever: as many as may be locked everybody out."""
+    with DRPCServer(port=0, invocations_port=0, http_port=0, max_connections=5, timeout_secs=LIMIT) as server:
+        call = thrift.encode(thrift.CALL, "no", 1, {})
+        if port == "http_port":
+            call = b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\n" + HEAD + b"\r\n"  # whose body does not come
+        with contextlib.ExitStack() as stack:
+            for _ in range(20):
+                wire = stack.enter_context(connect(getattr(server, port)))
+                wire.sendall(call)
+                if port != "http_port":
+                    assert wire.recv(1 << 10), "it has no such method"
+            with answering(server), DRPCClient(port=server.port, timeout=LIMIT) as client:
+                assert client.execute("double", "a") == "aa"
+                with connect(server.http_port) as http:
+                    http.sendall(b"POST /drpc/double HTTP/1.1\r\nHost: localhost\r\n" + HEAD + b"\r\na")
+                    assert http.recv(1 << 16).startswith(b"HTTP/1.1 200")
 
 
 @pytest.mark.parametrize("said", [b"", b"\x00", INT.pack(MAX_FRAME) + b"x"])

@@ -30,21 +30,22 @@ ATTACK = """
 import socket, sys
 from collections import deque
 port, said = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
-held, count = deque(), 0
+held, ended = deque(), 0
 while True:
-    wire = socket.socket()
-    wire.setblocking(False)  # as fast as can be: it waits for nobody
-    wire.connect_ex(("127.0.0.1", port))
     try:
-        wire.send(said)
-    except OSError:
+        held.append(socket.create_connection(("127.0.0.1", port)))
+        held[-1].sendall(said)
+    except ConnectionError:
         pass
-    held.append(wire)
-    if len(held) > 600:
-        held.popleft().close()
-    count += 1
-    if count == 1000:
-        print("attacks", flush=True)
+    while len(held) > 300:  # as fast as they are accepted: more at once would overflow the kernel's queue
+        with held.popleft() as oldest:
+            try:
+                oldest.recv(1)  # until the server ends it
+            except ConnectionError:
+                pass
+        ended += 1
+        if ended == 100:
+            print("attacks", flush=True)
 """
 
 
