@@ -100,7 +100,11 @@ class Programmed(AnchoredBolt):
     def _send(self, groups: Iterable[_Group], checks: bool = False) -> None:
         memory = self._memory
         try:
-            ready = [(rows, sink.stream, anchors) for outputs, anchors in groups for sink, rows in _rows(outputs)]
+            ready = [
+                (rows, stream, [] if stream.startswith(PREFIX) else anchors)
+                for outputs, anchors in groups
+                for stream, rows in _rows(outputs)
+            ]
             if checks:
                 self.half_sent = False
                 for rows, _, _ in ready:
@@ -127,18 +131,18 @@ class Programmed(AnchoredBolt):
         self._machine = Machine(self.program, self._memory, self.passing)
 
 
-def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[Sink, list[list[Any]]]]:
-    """Return the rows of all outputs, before any is emitted."""
+def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[str, list[list[Any]]]]:
+    """Return the rows of all outputs, each list with its stream, before any is emitted."""
     if len(outputs) == 1:
         sink, elements = outputs[0]
-        return [(sink, sink.all_rows(elements))]
+        return sink.all_rows(elements)
     together: dict[Sink, list[Any]] = {}
     for sink, elements in outputs:
         if sink in together:
             together[sink].extend(elements)
         else:
             together[sink] = list(elements)
-    return [(sink, sink.all_rows(elements)) for sink, elements in together.items()]
+    return [rows for sink, elements in together.items() for rows in sink.all_rows(elements)]
 
 
 class ChainBolt(Programmed, BasicBolt):
@@ -171,12 +175,17 @@ class TogetherBolt(Programmed, LingeringBolt):
 
     def process(self, tup: Tuple) -> None:
         passing = self.passing
-        if passing is None or not tup.stream.startswith(PREFIX):
-            if self._waiting and passing is not None:
+        if passing is None:
+            super().process(tup)
+        elif not tup.stream.startswith(PREFIX):
+            passing.keep(tup)
+            if self._waiting:
                 self._waiting = [
                     (each, passing.noted(each) if noted is None else noted) for each, noted in self._waiting
                 ]
             super().process(tup)
+        elif passing.is_told(tup):
+            self.ack(tup)
         elif self._groups:
             self._waiting.append((tup, None))
         else:
@@ -185,9 +194,11 @@ class TogetherBolt(Programmed, LingeringBolt):
 
     def _hand_over(self, key: Hashable, group: list[Tuple]) -> None:
         super()._hand_over(key, group)
+        if self.passing is None:
+            return
+        self.passing.let_go()
         waiting, self._waiting = self._waiting, []
         for tup, noted in waiting:
-            assert self.passing is not None
             self.passing.take(tup, noted)
             self.ack(tup)
 

@@ -1,12 +1,18 @@
 """The passing on of watermarks by the bolts of a program (see multilang.windowing.passed).
 
 The time of an element is known where it is sent to its windows. There a task keeps the greatest time of each origin, by the
-channel that the elements came by. Elements that are sent elsewhere carry the name of their origin.
+channel that the elements came by. Elements that are sent elsewhere carry the name of their origin, but not those that go to a
+bolt of the user's or come from one, whose tuples are its own: a tuple on the stream of rounds goes before them whenever it is
+another origin than before. It is a round without a number.
 """
 
 from __future__ import annotations
 
+from multilang.component.bolt import BasicBolt, Bolt
+from multilang.component.filters import BoltFilter
+from multilang.component.runner import start_bolt
 from multilang.component.streams import Stream
+from multilang.component.wrapper import Wrapper
 from multilang.windowing.batches import batch_of
 from multilang.windowing.passed import PREFIX, ROUNDS, Rounds, channel_of, origin_of
 
@@ -15,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from multilang.component.bolt import AnchoredBolt
+    from multilang.component.base import Component
+    from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
+    from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
     from multilang.windowing.passed import Channel, Ways
 
@@ -68,7 +76,7 @@ class PassingTask:
         here: The path of what the task makes by itself.
     """
 
-    def __init__(self, passing: Passing, bolt: AnchoredBolt, conf: Mapping[str, Any], context: Context) -> None:
+    def __init__(self, passing: Passing, bolt: Bolt, conf: Mapping[str, Any], context: Context) -> None:
         self._passing = passing
         self._bolt = bolt
         self._me = context.task
@@ -79,6 +87,9 @@ class PassingTask:
         self._met: dict[str, None] = {}  # the origins that begin here, of which elements came since the last round
         self._silent: dict[str, float] = {}  # the others, if there are rounds of them: since when
         self._begun: dict[int, Path] = {}  # by the source's task
+        self._led: dict[Channel, Path] = {}  # where tuples tell no origin: what was told before them
+        self._kept: dict[int, Path] = {}  # by the tuple that waits for others
+        self._leads: dict[str, str] = {}  # the origin that was told last, by stream
         self._number = 0
         self._is_armed = False
         self.here: Path = (origin_of(context.task), None)
@@ -87,10 +98,39 @@ class PassingTask:
         """Return the path of the element of a tuple. ``has_origin``: whether the tuple tells its origin."""
         if has_origin:
             return tup.values[-1], channel_of(tup)
+        if self._led:
+            led = self._kept.get(id(tup)) or self._led.get(channel_of(tup))
+            if led is not None:
+                return led
         path = self._begun.get(tup.task)
         if path is None:
             path = self._begun[tup.task] = origin_of(self._me, tup.task), None
         return path
+
+    def is_told(self, tup: Tuple) -> bool:
+        """Take note of the origin of a channel's next tuples, if that is what the tuple tells, and return whether it is."""
+        origin, number, _ = tup.values[0][0]
+        if number is None:
+            channel = channel_of(tup)
+            self._led[channel] = origin, channel
+        return number is None
+
+    def keep(self, tup: Tuple) -> None:
+        """Keep the path of a tuple that waits for others, until ``let_go``."""
+        path = self._led.get(channel_of(tup)) if self._led else None
+        if path is not None:
+            self._kept[id(tup)] = path
+
+    def let_go(self) -> None:
+        """Forget the paths of tuples that waited."""
+        self._kept.clear()
+
+    def told(self, stream: str, path: Path) -> list[list[Any]]:
+        """Return the rows that go before elements of a path on a stream whose tuples tell no origin."""
+        if not self._has_rounds or self._leads.get(stream) == path[0]:
+            return []
+        self._leads[stream] = path[0]
+        return [[[[path[0], None, None]]]]
 
     def meet(self, path: Path) -> None:
         """Take note that there are elements of a path. What becomes of them does not matter."""
@@ -128,6 +168,7 @@ class PassingTask:
     def discard(self) -> None:
         """Forget what was noted since ``commit``, since the elements were not sent."""
         self._new.clear()
+        self._leads.clear()
 
     def noted(self, tup: Tuple) -> Noted:
         """Return the greatest times by the channel of rounds, as they are known now: for each origin, those of the streams."""
@@ -145,6 +186,8 @@ class PassingTask:
             tup: The rounds.
             noted: The greatest times before them; None: those of now.
         """
+        if self.is_told(tup):
+            return
         times, channel, complete = self.noted(tup) if noted is None else noted, channel_of(tup), []
         for origin, number, _ in tup.values[0]:
             found = self._rounds.arrive(origin, number, channel, times[origin])
@@ -178,3 +221,52 @@ class PassingTask:
             self._bolt.emit([rows], PREFIX + stream, [])
         for stream in self._passing.plain:
             self._bolt.emit([[[origin, number, None] for origin, number, _ in rounds]], PREFIX + stream, [])
+        self._leads.clear()  # so that a task that was started again hears of it
+
+
+class PassingBolt(Wrapper):
+    """A bolt of the user's through which watermarks travel: each of its tuples is of the origin of the one in process.
+
+    Args:
+        wrapped: The bolt, see ``lets_pass``.
+        factory: See Wrapper.
+        passing: What there is to do.
+    """
+
+    acks_by_itself = True
+
+    def __init__(self, wrapped: Component, factory: type[Component] | None, passing: Passing) -> None:
+        super().__init__(wrapped, factory)
+        self.passing = passing
+
+    def declared_streams(self) -> dict[str, Stream]:
+        return {**super().declared_streams(), **self.passing.declared()}
+
+    def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        self._attach(collector, conf, context)
+        passing = PassingTask(self.passing, self, conf, context)
+        run = start_bolt(self.wrapped, BoltFilter(collector), conf, context)
+        emit_many, ack = collector.emit_many, collector.ack
+
+        def execute(tup: Tuple) -> None:
+            if tup.stream.startswith(PREFIX):
+                passing.take(tup)
+                ack(tup)
+                return
+            if not tup.is_tick:
+                path = passing.path_of(tup, False)
+                passing.meet(path)
+                for stream in self.passing.plain:
+                    emit_many(passing.told(stream, path), PREFIX + stream, [])
+            run(tup)
+
+        return execute
+
+
+def lets_pass(component: object) -> bool:
+    """Return whether watermarks can travel through a bolt: it emits while it processes a tuple, which it acks then."""
+    return (
+        isinstance(component, BasicBolt)
+        and not component.transformations
+        and type(component).process_tick is Bolt.process_tick
+    )

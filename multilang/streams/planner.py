@@ -8,13 +8,14 @@ aggregate that can merge, it carries partial results.
 
 from __future__ import annotations
 
+from multilang.component import find
 from multilang.state.settings import EXACT, alignment
 from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
 from multilang.streams.graph import PAIRS, TRIPLES
 from multilang.streams.heads import Source, UserBolt
-from multilang.streams.marks import Passing
+from multilang.streams.marks import Passing, PassingBolt, lets_pass
 from multilang.streams.operations import ForEach, KeyBy, KeysOf
 from multilang.streams.program import (
     Entry,
@@ -86,6 +87,11 @@ class _Unit:
         return isinstance(self.head.operation, Keyed)
 
     @property
+    def is_bolt(self) -> bool:
+        """True if it is a bolt of the user's."""
+        return not self.steps
+
+    @property
     def combines(self) -> bool:
         """True if it sends partial results."""
         return any(sink.combines for sink in self.sinks.values())
@@ -98,6 +104,7 @@ class _Plan:
         self._with_state = with_state
         self._units: dict[Stage, _Unit] = {}  # by head
         self._within: dict[Stage, list[_Unit]] = {}  # the units that a stage is in
+        self._bolts: dict[str, _Unit] = {}  # the bolts of the user's
 
     def build(self) -> TopologyBuilder:
         for stage in self._stages:
@@ -255,8 +262,15 @@ class _Plan:
 
     def _pass_watermarks(self) -> None:
         """Let watermarks travel from the sources to all windows by event time."""
+        for stage in self._stages:
+            if isinstance(stage.operation, UserBolt):
+                self._bolts[stage.name] = unit = _Unit(stage)
+                unit.entries = [Entry(component, stream, as_tuples, []) for component, stream in self._before(stage)]
+                unit.sinks["default"] = Sink(stage.name, "default", ())
         units = {unit.id: unit for unit in self._units.values()}
-        for unit in units.values():
+        specs = self._declared.components.specs
+        units.update({id: unit for id, unit in self._bolts.items() if lets_pass(specs[id].component)})
+        for unit in self._units.values():
             operation = unit.head.operation
             if isinstance(operation, Windowed) and operation.settings.timed:
                 secs, idle = operation.settings.interval_secs / 5, operation.settings.idle_secs
@@ -268,7 +282,30 @@ class _Plan:
                     unit.inputs.append((component, PREFIX + stream, Grouping("all")))
                     inputs[component, stream] = _firsts(before, units)
                 firsts = dict.fromkeys(first for each in inputs.values() for first in each)
-                unit.ways = Ways({first: _sources(units[first]) for first in firsts}, inputs)
+                unit.ways = Ways({first: _sources(units[first], units) for first in firsts}, inputs)
+                if not operation.settings.lag:
+                    for bolt in {each: self._bolts[each] for first in firsts for each in unit.ways.firsts[first] if each in self._bolts}:
+                        self._check_order(bolt, unit.id)
+
+    def _check_order(self, bolt: str, windows: str) -> None:
+        """Tell in the log of a bolt by which a slower task's elements may become late."""
+        if self._is_of_several(self._bolts[bolt]) and not find.is_finding:
+            from logging import getLogger
+
+            getLogger(__name__).warning(
+                "bolt %r gets elements of several tasks, and watermarks can't pass through it: what a slower task sends may be late at the windows "
+                "%r behind it. Make it a BasicBolt without process_tick and state, take map or flat_map instead, or set a lag",
+                bolt,
+                windows,
+            )
+
+    def _is_of_several(self, unit: _Unit) -> bool:
+        """Return whether a unit's elements come of several tasks, which may be at different times."""
+        units = {**{each.id: each for each in self._units.values()}, **self._bolts}
+        before = [] if isinstance(unit.head.operation, Windowed) else [each.component for each in unit.entries]
+        specs = self._declared.components.specs
+        tasks = sum(units[each].head.parallelism if each in units else specs[each].parallelism for each in before)
+        return tasks > 1 or any(self._is_of_several(units[each]) for each in before if each in units)
 
     def _let_pass(self, unit: _Unit, units: Mapping[str, _Unit], secs: float, idle_secs: float) -> Passing:
         """Let a unit pass on watermarks, and those before it.
@@ -295,16 +332,16 @@ class _Plan:
         unit.passing.idle_secs = max(unit.passing.idle_secs, idle_secs)
         for entry in before:
             other = units[entry.component]
-            passing = self._let_pass(other, units, secs, idle_secs)
-            if not other.sinks[entry.stream].passes:
-                other.sinks[entry.stream].passes = True
+            passing, sink = self._let_pass(other, units, secs, idle_secs), other.sinks[entry.stream]
+            if not sink.passes:
+                sink.passes, sink.leads = True, unit.is_bolt or other.is_bolt
                 passing.plain.append(entry.stream)
                 for each in (each for reader in units.values() for each in reader.entries):
-                    if (each.component, each.stream) == (entry.component, entry.stream):
+                    if not sink.leads and (each.component, each.stream) == (entry.component, entry.stream):
                         each.has_origin = True
                         if each.read is as_tuples:
                             each.read = without_origin
-        unit.passing.sources = _sources(unit)
+        unit.passing.sources = _sources(unit, units)
         return unit.passing
 
     # ---- components ----
@@ -333,14 +370,22 @@ class _Plan:
         """Subscribe a bolt of the user's to the streams of its parent."""
         declarer = BoltDeclarer(builder.specs[stage.name])
         (parent,) = stage.parents
-        if _is_component(parent):
-            declarer.shuffle_grouping(parent.name)
-            return
-        for unit in self._within[parent]:
-            sink = unit.sinks[stage.name]
+        for component, stream in self._before(stage):
             by_key = parent.shape == PAIRS
-            grouping = Grouping("fields", [sink.fields[0]]) if by_key else Grouping("shuffle")
-            declarer.grouping(unit.id, grouping, stage.name)
+            fields = [builder.specs[component].streams[stream].fields[0]] if by_key else []
+            declarer.grouping(component, Grouping("fields", fields) if by_key else Grouping("shuffle"), stream)
+        unit = self._bolts[stage.name]
+        if unit.passing is not None:
+            for component, stream, grouping in unit.inputs:
+                declarer.grouping(component, grouping, stream)
+            spec = builder.specs[stage.name]
+            bolt = PassingBolt(spec.component, spec.factory, unit.passing)
+            spec.component, spec.factory, spec.streams = bolt, None, bolt.declared_streams()
+
+    def _before(self, stage: Stage) -> list[tuple[str, str]]:
+        """Return the inputs of a bolt of the user's, as component and stream."""
+        (parent,) = stage.parents
+        return [(parent.name, "default")] if _is_component(parent) else [(unit.id, stage.name) for unit in self._within[parent]]
 
 
 def _leave_out_values(unit: _Unit) -> None:
@@ -368,11 +413,11 @@ def _firsts(unit: _Unit, units: Mapping[str, _Unit]) -> list[str]:
     return list(found)
 
 
-def _sources(unit: _Unit) -> list[str]:
+def _sources(unit: _Unit, units: Mapping[str, _Unit]) -> list[str]:
     """Return the components whose tasks are the sources of the origins that begin in a unit; none: it makes elements itself."""
     if isinstance(unit.head.operation, Windowed):
         return []
-    return list(dict.fromkeys(entry.component for entry in unit.entries if not entry.has_origin))
+    return list(dict.fromkeys(entry.component for entry in unit.entries if not _is_passed(entry, units)))
 
 
 def _is_component(stage: Stage) -> bool:

@@ -7,6 +7,7 @@ from multilang.component.streams import Stream
 from multilang.streams.errors import StageError
 from multilang.streams.keys import encode, part_of
 from multilang.streams.marks import ORIGIN
+from multilang.windowing.passed import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Sink:
         looks_at_values: Whether it needs the values of pairs, and not their keys alone.
         takes_keys: Whether its elements are keys alone, and not pairs; a sink that looks at no values may be told so.
         passes: Whether watermarks travel by the stream; its elements are pairs of a path and elements then.
-        timed: Whether its rows have a time; if not, they have the name of their origin.
+        timed: Whether its rows have a time.
+        leads: Whether rounds before them tell the origin of its rows; those of others with neither have its name.
     """
 
     combines = False
@@ -41,6 +43,7 @@ class Sink:
     takes_keys = False
     passes = False
     timed = False
+    leads = False
 
     def __init__(self, stage: str, stream: str, fields: Sequence[str]) -> None:
         self.stage = stage
@@ -49,20 +52,26 @@ class Sink:
 
     def declared(self) -> Stream:
         """Return the declaration of its stream."""
-        return Stream([*self.fields, ORIGIN] if self.passes and not self.timed else self.fields)
+        return Stream([*self.fields, ORIGIN] if self.passes and not self.timed and not self.leads else self.fields)
 
     def start(self, context: Context, passing: PassingTask | None) -> None:
         """Take note of the task that it works in, and of what passes on watermarks there."""
         self._passing = passing
 
-    def all_rows(self, elements: list[Any]) -> list[list[Any]]:
-        """Return the rows for some elements, with all that travels with them."""
+    def all_rows(self, elements: list[Any]) -> list[tuple[str, list[list[Any]]]]:
+        """Return the rows for some elements, with all that travels with them, each list with its stream."""
         passing = self._passing
         if not self.passes or passing is None:
-            return self.rows(elements)
+            return [(self.stream, self.rows(elements))]
         parts: dict[Path, list[Any]] = {}
         for path, part in elements:
             parts.setdefault(path, []).extend(part)
+        if self.leads:
+            return [
+                each
+                for path, part in parts.items()
+                for each in ((PREFIX + self.stream, passing.told(self.stream, path)), (self.stream, self.rows(part)))
+            ]
         found: list[list[Any]] = []
         for path, part in parts.items():
             rows = self.rows(part)
@@ -71,7 +80,7 @@ class Sink:
                 found += rows
             else:
                 found += [[*row, path[0]] for row in rows]
-        return found
+        return [(self.stream, found)]
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         """Return the rows for some elements, with the fields that are its own."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.component.wrapper import innermost
 from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
 from multilang.state.bolt import Stateful
+from multilang.streams.marks import PassingBolt
 from multilang.topology.transform import transformed
 from multilang.transactional.parts import coordinator_in
 from spark_bridge.job.errors import NotOnSparkError
@@ -35,6 +36,9 @@ def as_declared(topology: Topology) -> Topology:
     for spec in declared.components.values():
         wrapper = spec.component
         if getattr(wrapper, "wrapped", None) is None or is_transactional(topology):
+            continue
+        if isinstance(wrapper, PassingBolt):  # a batch is complete without watermarks
+            spec.component, spec.factory = wrapper.wrapped, wrapper.factory
             continue
         if isinstance(wrapper, CoordinatedBolt | BatchBoltExecutor):
             raise NotOnSparkError(

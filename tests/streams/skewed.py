@@ -51,6 +51,23 @@ class Shown(BasicBolt):
         self.emit([list(tup.values)])
 
 
+class Passes(BasicBolt):
+    """A bolt in the middle of a stream."""
+
+    output_fields = ["ts", "n"]
+
+    def process(self, tup):
+        self.emit(list(tup.values))
+
+
+class PassesMany(BasicBolt):
+    output_fields = ["element"]
+
+    def process_many(self, tups):
+        for tup in tups:
+            self.emit([tup.values[0]], anchors=[tup])
+
+
 def elements_of(number, task):
     own = [[STEP * (n + 1), 1000 * (10 * number + task) + n] for n in range(EACH)]
     return own + [[END + n, -1 - n] for n in range(ENDS)]
@@ -58,6 +75,10 @@ def elements_of(number, task):
 
 def taken(tup):
     return [tup["ts"], tup["n"]]
+
+
+def element_of(tup):
+    return tup["element"]
 
 
 def all_of(tup):
@@ -120,6 +141,10 @@ def everything(_):
 
 
 STEPS = {
+    "bolt": lambda stream, tasks: stream.through(Passes, fields=["ts", "n"], parallelism=tasks).map(all_of),
+    "bolts": lambda stream, tasks: (
+        stream.through(PassesMany).through(PassesMany, parallelism=tasks).map(element_of)
+    ),
     "filter": lambda stream, _: stream.filter(kept),
     "flat_map": lambda stream, _: stream.flat_map(twice),
     "repartition": lambda stream, tasks: stream.repartition(tasks),

@@ -53,8 +53,8 @@ def test_no_element_is_late_that_was_not_late_at_its_source(shape) -> None:
 def test_no_element_is_late_between_processes(exchange, tmp_path) -> None:
     shape = {
         "sources": [(2, 0.2, 0.01, 0), (1, 1.0, 0.0, 2)],
-        "steps": [("fold", 2)],
-        "together": [("unordered", 1), ("repartition", 2)],
+        "steps": [("fold", 2), ("bolts", 2)],
+        "together": [("unordered", 1), ("bolt", 2), ("repartition", 2)],
         "tasks": 2,
         "window": "tumbling",
     }
