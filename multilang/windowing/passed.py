@@ -193,6 +193,12 @@ class PassedWatermarks(Watermarks):
             active = [*self._marks.values()]
         return min(active, default=None)
 
+    def barren(self, now: float) -> set[tuple[str, int]]:
+        """Return the sources, as (component, task), without which windows go on since nothing of them comes to the windows."""
+        if self._idle_ms is not None:
+            return set()  # they go on as they were told
+        return {(self._origins[each], int(each.split(".")[-1])) for each in self._heard if self._is_idle(each, now)}
+
     def silent(self) -> list[tuple[str, str]]:
         """Return the sources, as (component, stream), of which nothing has come to the windows from a task yet."""
         sources = dict.fromkeys(source for origin, source in self._origins.items() if origin not in self._marks)

@@ -12,7 +12,7 @@ from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import ON_TIME, RETRACTED, Pane
-from multilang.windowing.passed import PREFIX, PassedWatermarks, channel_of
+from multilang.windowing.passed import BARREN_MS, PREFIX, PassedWatermarks, channel_of
 from multilang.windowing.replays import Replays
 from multilang.windowing.settings import NO_DATA, TIMEOUT
 from multilang.windowing.specs import Session
@@ -89,6 +89,7 @@ class WindowTask:
         self._began = self._monotonic()
         self._origin = round(self._clock.time() * 1000)  # the time of day then; windows by processing time begin there
         self._has_warned = False
+        self._barren: set[tuple[str, int]] = set()
         self._holders: set[Holder] = set()  # at the last look at their age
         self._aged = 0
         self._keeps_tuples = settings.aggregate is None
@@ -321,6 +322,9 @@ class WindowTask:
         """Move the watermark on."""
         before, now = self.watermarks.current, self.now()
         watermark = self.watermarks.advance(now)
+        barren, self._barren = self._barren, self.watermarks.barren(now)
+        if barren != self._barren:
+            self._tell_of(barren, self._barren)
         if watermark > before:
             self._advance(watermark)
         elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self.watermarks.has_heard and not self._has_warned:
@@ -330,6 +334,18 @@ class WindowTask:
                 f"no window can end yet: of some tasks that send on {silent} nothing has come so far. Set idle_after to go on without them",
                 "warn",
             )
+
+    def _tell_of(self, before: set[tuple[str, int]], barren: set[tuple[str, int]]) -> None:
+        """Tell of sources without which windows go on now, and of those that are back."""
+        who = self.settings.who
+        for component, task in sorted(barren - before):
+            self.bolt.log(
+                f"{who}: nothing that task {task} of {component!r} sends has come to the windows for {BARREN_MS // 1000} s, since it is "
+                "dropped on the way, or has no later time; they go on without it, and what comes of it later may be late",
+                "warn",
+            )
+        for component, task in sorted(before - barren):
+            self.bolt.log(f"{who}: windows wait for task {task} of {component!r} again")
 
     def end_batch(self, *, is_last: bool) -> None:
         """Move the time on at the end of a batch.

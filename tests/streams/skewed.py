@@ -6,6 +6,7 @@ An element is ``[time, number]``; the elements of one source's task come in the 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 
 from multilang import BasicBolt, ReliableSpout
@@ -21,7 +22,7 @@ CONF = {"topology.message.timeout.secs": 10_000}
 
 
 class Paced(ReliableSpout):
-    """Emits its elements, each task after a time of its own, and in steps."""
+    """Emits its elements, each task after a time of its own, and in steps; those of a number only when a file is there."""
 
     output_fields = ["ts", "n"]
 
@@ -33,7 +34,11 @@ class Paced(ReliableSpout):
         self.left = elements_of(self.number, context.task_index)[::-1]
         self.due = self.after * (1 + context.task_index)
 
+        self.go = conf.get(f"test.go.{self.number}")
+
     def next_tuple(self):
+        if self.go is not None and not os.path.exists(self.go):
+            return
         while self.left and self.clock() - self.began >= self.due:
             self.emit(self.left.pop())
             self.due += self.pause

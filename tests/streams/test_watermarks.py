@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -67,31 +69,65 @@ def test_no_element_is_late_between_processes(exchange, tmp_path) -> None:
         assert not run.errors
 
 
+def test_no_element_is_lost_or_late_when_tasks_between_sources_and_windows_die(tmp_path) -> None:
+    shape = {
+        "sources": [(1, 0.0, 0.01, 0), (1, 0.0, 0.0, 0)],
+        "steps": [],
+        "together": [("repartition", 2), ("bolt", 1)],
+        "tasks": 1,
+        "window": "tumbling",
+    }
+    wanted, go = skewed.worked_out(shape), tmp_path / "go"
+    with LocalCluster("process", {"test.go.1": str(go)}) as cluster:
+        run = cluster.submit(skewed.built(shape), capture=["end", "lates"])
+        run.wait(until=lambda run: run.counters["passes"].emitted > 5, timeout=patient(60))
+        others = {"source0", "source1", "group", "late", "end", "lates"}
+        killed = [task.pid for task in run.tasks if task.component not in others]
+        assert len(killed) > 4
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        run.wait(
+            until=lambda run: not {task.pid for task in run.tasks} & {*killed, None} and all(each.alive for each in run.tasks),
+            timeout=patient(60),
+        )
+        go.touch()
+        run.wait(until=lambda run: skewed.seen(run.captured("end")).keys() >= wanted.keys(), timeout=patient(60))
+        assert not run.captured("lates")
+        assert skewed.seen(run.captured("end")).keys() == wanted.keys()
+
+
 class Hosts(ReliableSpout):
-    """Each task sends once a second; those of the second one have no errors."""
+    """Each task sends once a second; those of the second one have no errors, but for a while."""
 
     output_fields = ("ts", "status")
 
     def initialize(self, conf, context):
-        self.status = 200 if context.task_index else 500
+        self.quiet = context.task_index
         self.began, self.number = self.clock(), 0
 
     def next_tuple(self):
         if self.clock() - self.began >= self.number:
-            self.emit([1000 * self.number, self.status])
+            self.emit([1000 * self.number, 200 if self.quiet and not 200 <= self.number < 220 else 500])
             self.number += 1
 
 
-def test_windows_go_on_without_a_source_whose_elements_are_all_dropped() -> None:
+def test_windows_go_on_without_a_source_whose_elements_are_all_dropped(caplog) -> None:
+    caplog.set_level("INFO")
     s = StreamBuilder()
     errors = s.source(Hosts(), parallelism=2).map(skewed.all_of).filter(lambda row: row[1] == 500)
-    errors.key_by(skewed.everything).window(Tumbling(seconds(10)), skewed.time_of).count().through(
+    errors.key_by(skewed.everything).repartition(1).window(Tumbling(seconds(10)), skewed.time_of).count().through(
         skewed.Shown, name="end"
     )
     with LocalCluster("simulated", seed=1) as cluster:
         run = cluster.submit(s.build("errors", skewed.CONF), capture=["end"])
         run.run_for(100)
         assert [tup["value"] for tup in run.captured("end")][:6] == [["all", 1], *[["all", 10]] * 5]
+        (said,) = [record.message for record in caplog.records if "windows for" in record.message]
+        task = said.split(" task ")[1].split()[0]
+        assert f"nothing that task {task} of 'hosts' sends has come to the windows for 30 s" in said
+        run.run_for(200)
+        told = [record.message for record in caplog.records if f"task {task} of 'hosts'" in record.message]
+        assert ["nothing" in each for each in told] == [True, False, True]
         assert not run.errors
 
 
