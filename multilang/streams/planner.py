@@ -284,7 +284,12 @@ class _Plan:
                 firsts = dict.fromkeys(first for each in inputs.values() for first in each)
                 unit.ways = Ways({first: _sources(units[first], units) for first in firsts}, inputs)
                 if not operation.settings.lag:
-                    for bolt in {each: self._bolts[each] for first in firsts for each in unit.ways.firsts[first] if each in self._bolts}:
+                    for bolt in {
+                        each: self._bolts[each]
+                        for first in firsts
+                        for each in unit.ways.firsts[first]
+                        if each in self._bolts
+                    }:
                         self._check_order(bolt, unit.id)
 
     def _check_order(self, bolt: str, windows: str) -> None:
@@ -379,13 +384,17 @@ class _Plan:
             for component, stream, grouping in unit.inputs:
                 declarer.grouping(component, grouping, stream)
             spec = builder.specs[stage.name]
-            bolt = PassingBolt(spec.component, spec.factory, unit.passing)
+            bolt = PassingBolt(spec.component, spec.factory, unit.passing)  # type: ignore[arg-type]  # no shell component
             spec.component, spec.factory, spec.streams = bolt, None, bolt.declared_streams()
 
     def _before(self, stage: Stage) -> list[tuple[str, str]]:
         """Return the inputs of a bolt of the user's, as component and stream."""
         (parent,) = stage.parents
-        return [(parent.name, "default")] if _is_component(parent) else [(unit.id, stage.name) for unit in self._within[parent]]
+        return (
+            [(parent.name, "default")]
+            if _is_component(parent)
+            else [(unit.id, stage.name) for unit in self._within[parent]]
+        )
 
 
 def _leave_out_values(unit: _Unit) -> None:

@@ -69,6 +69,10 @@ class WindowedBolt(DeclaredWindows):
         """Yield root and edge of each tuple that the windows hold, where tuples have them."""
         return self._windows.held()
 
+    def check_conf(self, conf: dict[str, Any]) -> None:
+        super().check_conf(conf)
+        self.check_limits(Settings(self, conf, type(self).__name__), conf)
+
     def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
         """Check that tuples can be kept as long as they are in windows."""
         settings.check_limits(conf)

@@ -271,10 +271,9 @@ class WindowTask:
             return
         self._aged += 1
         if self._aged & (self._aged - 1) == 0:  # at each doubling
-            self.bolt.log(
+            self._collector.report_error(
                 f"{self.settings.who}: windows hold tuples for longer than the {self.settings.timeout_secs:g} s of {TIMEOUT}: they are replayed, "
-                "and count twice. Make it a StatefulWindowedBolt, name an id_field, or set a greater timeout",
-                "warn",
+                "and count twice. Make it a StatefulWindowedBolt (streams: StreamBuilder(state=True)), name an id_field, or set a greater timeout"
             )
 
     def refuse(self, tup: Tuple, ts: int) -> None:

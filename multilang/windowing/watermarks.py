@@ -142,7 +142,7 @@ class Watermarks:
         """True if any source has sent something."""
         return bool(self._sources)
 
-    def barren(self, now: float) -> set[tuple[str, int]]:  # noqa: ARG002
+    def barren(self, now: float) -> set[tuple[str, int]]:
         """Return the sources that are left out without being told to, as (component, task)."""
         return set()
 

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections import Counter
 
-from multilang import BasicBolt, ReliableSpout
+from multilang import BasicBolt, Bolt, ReliableSpout
 from multilang.streams import StreamBuilder
 from multilang.windowing import Session, Tumbling, seconds
 
@@ -63,6 +63,19 @@ class Passes(BasicBolt):
 
     def process(self, tup):
         self.emit(list(tup.values))
+
+
+class PassesByHand(Bolt):
+    output_fields = ["ts", "n"]
+
+    def process(self, tup):
+        self.emit(list(tup.values), anchors=[tup])
+        self.ack(tup)
+
+
+class PassesAtTicks(Passes):
+    def process_tick(self, tup):
+        """Do nothing."""
 
 
 class PassesMany(BasicBolt):
@@ -147,9 +160,7 @@ def everything(_):
 
 STEPS = {
     "bolt": lambda stream, tasks: stream.through(Passes, fields=["ts", "n"], parallelism=tasks).map(all_of),
-    "bolts": lambda stream, tasks: (
-        stream.through(PassesMany).through(PassesMany, parallelism=tasks).map(element_of)
-    ),
+    "bolts": lambda stream, tasks: stream.through(PassesMany).through(PassesMany, parallelism=tasks).map(element_of),
     "filter": lambda stream, _: stream.filter(kept),
     "flat_map": lambda stream, _: stream.flat_map(twice),
     "repartition": lambda stream, tasks: stream.repartition(tasks),

@@ -87,13 +87,30 @@ def test_no_element_is_lost_or_late_when_tasks_between_sources_and_windows_die(t
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
         run.wait(
-            until=lambda run: not {task.pid for task in run.tasks} & {*killed, None} and all(each.alive for each in run.tasks),
+            until=lambda run: (
+                not {task.pid for task in run.tasks} & {*killed, None} and all(each.alive for each in run.tasks)
+            ),
             timeout=patient(60),
         )
         go.touch()
         run.wait(until=lambda run: skewed.seen(run.captured("end")).keys() >= wanted.keys(), timeout=patient(60))
         assert not run.captured("lates")
         assert skewed.seen(run.captured("end")).keys() == wanted.keys()
+
+
+@pytest.mark.parametrize("bolt", [skewed.Passes, skewed.PassesByHand, skewed.PassesAtTicks()])
+@pytest.mark.parametrize(("sources", "tasks_before", "lag"), [(1, 1, 0), (2, 1, 0), (1, 2, 0), (2, 1, 9)])
+def test_a_bolt_that_watermarks_can_not_pass_is_named_where_tasks_come_together(
+    bolt, sources, tasks_before, lag, caplog
+) -> None:
+    s = StreamBuilder()
+    stream = s.source(skewed.Paced(0, 0.0, 0.0), parallelism=sources).map(skewed.taken).repartition(tasks_before)
+    stream = stream.repartition(1).through(bolt, fields=["ts", "n"], name="between").map(skewed.all_of)
+    keyed = stream.key_by(skewed.everything)
+    keyed.window(Tumbling(seconds(5)), skewed.time_of, lag=seconds(lag) if lag else None).count().for_each(len)
+    s.build("named", skewed.CONF)
+    told = any("'between' gets elements of several tasks" in record.message for record in caplog.records)
+    assert told == (bolt is not skewed.Passes and sources * tasks_before > 1 and not lag)
 
 
 class Hosts(ReliableSpout):

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from multilang import BasicBolt, Bolt, LocalCluster, ReliableSpout, TopologyBuilder
 from multilang.component.errors import ConfigError
+from multilang.shipping.errors import ShippingError
+from multilang.shipping.shippable import check_can_run, check_shippable
 from multilang.streams import StreamBuilder
 from multilang.testing import make_tuple, run_bolt
+from multilang.topology import TopologyError
 from multilang.windowing import Count, Session, Sliding, StatefulWindowedBolt, Tumbling, WindowedBolt, seconds
 
 TIMEOUT = 4
@@ -227,6 +230,10 @@ def chained(*kinds, conf=None):
     return builder.build("chained", {"topology.message.timeout.secs": 20, **(conf or {})})
 
 
+def all_alike(_):
+    return "all"
+
+
 class Plain:
     output_fields = Script.output_fields
 
@@ -247,6 +254,28 @@ def test_windows_one_behind_the_other_that_hold_a_tuple_for_too_long_are_refused
     chained(plain, stateful, plain)
 
 
+@pytest.mark.parametrize("window", [Tumbling(seconds(6)), Sliding(seconds(9), seconds(3)), Session(seconds(12))])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_timeout_that_is_given_later_is_checked_before_anything_starts(window, stream):
+    if stream:
+        s = StreamBuilder()
+        s.source(Script([0.0])).key_by(all_alike).window(window).count(name="w0")
+        topology = s.build("later")
+    else:
+        topology = chained((WindowedBolt, {"window": window}))
+    said = r"'w0'.* make 12 s, and topology.message.timeout.secs is 11: .*Set topology.message.timeout.secs to 12"
+    fits, short = ({"topology.message.timeout.secs": secs} for secs in (12, 11))
+    check_shippable(topology.with_conf(fits))
+    with pytest.raises(ShippingError, match=said):
+        check_shippable(topology.with_conf(short))
+    if "topology.message.timeout.secs" not in topology.conf:
+        check_can_run(topology, fits)
+        with pytest.raises(ShippingError, match=said):
+            check_can_run(topology, short)
+    with LocalCluster("simulated") as cluster, pytest.raises(TopologyError, match=said):
+        cluster.submit(topology, conf=short)
+
+
 def test_a_spout_that_waits_for_windows_for_ever_is_named(caplog):
     builder = TopologyBuilder()
     builder.set_spout("script", Script([0.0] * 9))
@@ -262,7 +291,7 @@ def test_a_spout_that_waits_for_windows_for_ever_is_named(caplog):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("event_time", [False, True])
-def test_on_storm_the_log_says_that_a_window_holds_tuples_for_too_long(window, event_time):
+def test_on_storm_an_error_is_reported_when_a_window_holds_tuples_for_too_long(window, event_time):
     bolt = type("Windows", (Shows,), {"window": window, "timestamp_field": "ts" if event_time else None})
     told, conf = {}, {**CONF, "multilang.parent": "storm"}
     for id_field in (None, "n"):
@@ -273,6 +302,6 @@ def test_on_storm_the_log_says_that_a_window_holds_tuples_for_too_long(window, e
             run.process(make_tuple([n, "a", n], Script.output_fields))
         for _ in range(4):
             run.advance(TIMEOUT)
-        told[id_field] = [text for _, text in run.logged if "count twice" in text]
+        told[id_field] = [text for text in run.errors if "count twice" in text]
     assert bool(told[None]) == bool(run.unfinished)
     assert told["n"] == []

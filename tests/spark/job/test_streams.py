@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from multilang.streams import StreamBuilder
 from multilang.topology import load_topology
+from multilang.windowing import Tumbling, seconds
 from spark_bridge.job import run_topology
-from tests.streams import pipelines
+from tests.streams import pipelines, skewed
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "stream_words.py"
 
@@ -69,6 +71,19 @@ def test_windows_and_joins_give_what_plain_python_gives(spark, operation, window
         assert result.errors == []
         values = [{"value": row[0]} for row in result.rdd("end").collect()]
     assert pipelines.windows_seen(Captured(values)) == pipelines.windows_worked_out(shape)
+
+
+def test_bolts_of_the_user_s_stand_before_windows(spark) -> None:
+    s = StreamBuilder()
+    stream = s.source([[1000 * n, n] for n in range(20)], parallelism=2)
+    for step in ("bolt", "bolts"):
+        stream = skewed.STEPS[step](stream, 2)
+    windows = stream.key_by(skewed.everything).window(Tumbling(seconds(5)), skewed.time_of).count()
+    windows.with_end().through(skewed.Shown, name="end")
+    with run_topology(s.build("bolts"), {}, spark, outputs=["end"]) as result:
+        assert result.errors == []
+        found = sorted(row[0] for row in result.rdd("end").collect())
+    assert found == [["all", [0, 1]], *[["all", [end, 5]] for end in (5000, 10_000, 15_000)], ["all", [20_000, 4]]]
 
 
 class Captured:
