@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from hashlib import sha256
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import TypeVar
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 FILE, FOLDER = 0o600, 0o700
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_MOST_LINKS = 40  # on the way to a file, as Linux has it
+
+TRUSTED_FOLDERS = "MULTILANG_TRUSTED_FOLDERS"
+"""The environment variable with the folders below which ``check_code`` trusts whoever may write there."""
 
 
 def make_folder(path: str | Path) -> None:
@@ -163,35 +168,59 @@ def check_owners(path: str | Path, must_exist: bool = False) -> None:
         PermissionError: It, or a folder above it, is such a one; the text names it.
         FileNotFoundError: It is missing, and must not be.
     """
-    for start in {os.path.abspath(path), os.path.realpath(path)}:
-        each = start
-        while each != os.path.dirname(each):
-            check_owner(each, must_exist)
-            each = os.path.dirname(each)
+    for each in _way(path):
+        check_owner(each, must_exist)
 
 
 def check_code(path: str | Path) -> None:
-    """Refuse a file that says what is run unless this account, those of its folders or root alone can have written it.
+    """Refuse a file that says what is run unless this account, root and their groups alone can have written it.
 
-    Their groups are trusted. Nor may everybody make files in its folder, beside which other code is found.
+    Nor may another account, or everybody, make files in its folder, beside which other code is found, or replace a folder on
+    the way to it. What is below the folders that the environment variable MULTILANG_TRUSTED_FOLDERS names is not looked at.
 
     Args:
         path: The file.
 
     Raises:
-        PermissionError: It, or a folder on the way to it, is another account's where everybody may make files, or everybody
-            may change it; the text names it.
+        PermissionError: It, or a folder or link on the way to it, is another account's, or everybody may change it; the text
+            names it.
         FileNotFoundError: It is missing.
     """
-    check_owners(path, must_exist=True)
-    for start in {os.path.abspath(path), os.path.realpath(path)}:
-        folder = os.path.dirname(start)
-        each = start
-        while each != os.path.dirname(each):
-            mode = os.stat(each).st_mode
-            if mode & stat.S_IWOTH and (each in (start, folder) or not mode & stat.S_ISVTX):
-                raise PermissionError(f"everybody may write {each} (chmod o-w {each} takes that away)")
-            each = os.path.dirname(each)
+    folder = os.path.realpath(os.path.dirname(os.path.abspath(path)))
+    trusted = [os.path.realpath(each) for each in os.environ.get(TRUSTED_FOLDERS, "").split(os.pathsep) if each]
+    if any(os.path.commonpath([each, folder]) == each for each in trusted):
+        return
+    for each in reversed([*_way(path)]):
+        found = os.lstat(each)
+        if found.st_uid not in (0, os.geteuid()):
+            raise PermissionError(f"{each} belongs to another account (id {found.st_uid})")
+        if stat.S_ISLNK(found.st_mode) or not found.st_mode & stat.S_IWOTH:
+            continue
+        if not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+            raise PermissionError(f"everybody may write {each} (chmod o-w {each} takes that away)")
+        if each == folder:
+            raise PermissionError(f"everybody may make files in {each}, beside it (move it into a folder of its own)")
+
+
+def _way(path: str | Path) -> Iterator[str]:
+    """Yield each folder and link that a path leads through, from the root on, and what is at its end, as the system does."""
+    at, links = os.sep, 0
+    left = os.path.join(os.getcwd(), path).split(os.sep)[::-1]
+    yield at
+    while left:
+        name = left.pop()
+        if name == os.pardir:
+            at = os.path.dirname(at)
+        elif name not in ("", os.curdir):
+            at = os.path.join(at, name)
+            yield at
+            if os.path.islink(at):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+                target = os.readlink(at)
+                at = os.sep if target.startswith(os.sep) else os.path.dirname(at)
+                left += target.split(os.sep)[::-1]
 
 
 def sync_folder(path: str | Path) -> None:

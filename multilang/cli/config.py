@@ -32,36 +32,37 @@ def config() -> None:
 
 
 @config.command()
+@click.argument("topology", required=False)
 @PROJECT_ENVIRONMENT
 @conf_option("A conf entry, as of run.")
 @click.option("--nimbus", "where", metavar="HOST:PORT", help="The cluster's Nimbus, as of submit.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-def show(conf: dict[str, Any], where: str | None, as_json: bool) -> int:
+def show(topology: str | None, conf: dict[str, Any], where: str | None, as_json: bool) -> int:
     """Show each setting of the project, and the place that gives it its value.
 
     Stronger is what comes later: the defaults of multilang submit, the topology's own conf in Python, multilang.toml,
-    its section of the environment, the command line.
+    its section of the environment, the command line. The first two are shown of a TOPOLOGY that is named: its code is run.
     """
     project = project_here()
     try:
         settings = chosen(project, None)
     except ConfigError as error:
         raise ProjectFault(str(error)) from error
-    place = project.topology(settings)
     line = Layer("command line", {} if where is None else {"nimbus": where}, conf)
     values = merged([*((each.origin, each.values) for each in settings.layers), (line.origin, line.values)])
     layers = [*((each.origin, each.conf) for each in settings.layers), (line.origin, line.conf)]
-    if place is not None:
+    if topology is not None:
         add_folder(str(project.root))
-        topology = load(place)
-        defaults = {key: value for key, value in default_conf(topology).items() if topology.conf.get(key) != value}
-        layers = [("default of submit", defaults), ("the topology", topology.conf), *layers]
-        values.setdefault("name", Given(topology.name, "the topology"))
+        loaded = load(topology)
+        defaults = {key: value for key, value in default_conf(loaded).items() if loaded.conf.get(key) != value}
+        layers = [("default of submit", defaults), ("the topology", loaded.conf), *layers]
+        values.setdefault("name", Given(loaded.name, "the topology"))
     entries = merged(layers)
     if as_json:
         document = {
             "file": str(project.path),
             "environment": settings.environment,
+            "topology": topology,
             "settings": _document(values),
             "conf": _document(entries),
         }
@@ -83,6 +84,11 @@ def show(conf: dict[str, Any], where: str | None, as_json: bool) -> int:
                 "", Text(f"not {_shown(key, other.value, project.root)}", style="dim"), Text(_place(other), style="dim")
             )
     screen.print(table)
+    own = project.topology(settings)
+    if topology is None and own is not None:
+        echo(
+            f"\nThe topology's own conf in Python is not among them. To run its code for that: multilang config show {own}"
+        )
     return exits.OK
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from multilang.cli.arguments import PROJECT_CONF
+from multilang.cli.said import echo
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
 from multilang.component.modules import add_folder
@@ -49,6 +51,8 @@ class ProjectFault(click.ClickException):
 class ProjectCommand(click.Command):
     """A command that takes from a project's file what the command line does not say."""
 
+    takes_topology = True
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing and not {"-h", "--help"} & set(args):
             given = self.make_parser(ctx).parse_args(list(args))[0]
@@ -59,9 +63,15 @@ class ProjectCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as error:
-            if error.param is None or error.param.name not in ("topology", "name"):
+            if error.param is None or (error.param.name not in ("topology", "name") and self.takes_topology):
                 raise
-            project = find_project(os.curdir)
+            project = current_project()
+            if not self.takes_topology:
+                raise click.UsageError(
+                    f"{error.format_message()} A command that only looks does not run the code that a {FILE} names, and the topology's "
+                    f"code says where its states are: name the topology first, as in multilang state {ctx.info_name} visits.py",
+                    ctx,
+                ) from None
             if error.param.name == "name":
                 raise click.UsageError(_without_name(ctx, project), ctx) from None
             here = "this folder is in no project" if project is None else f"{project.path} names none"
@@ -73,7 +83,8 @@ class ProjectCommand(click.Command):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the parts of the usage line; a project's file may name the topology."""
-        return [f"[{each}]" if each in ("TOPOLOGY", "NAME") else each for each in super().collect_usage_pieces(ctx)]
+        optional = ("TOPOLOGY", "NAME") if self.takes_topology else ()
+        return [f"[{each}]" if each in optional else each for each in super().collect_usage_pieces(ctx)]
 
     def _take_defaults(self, ctx: click.Context, given: dict[str, Any], args: list[str]) -> list[str]:
         """Take defaults from the project's file; return the arguments, with its topology if that was left out before others."""
@@ -95,7 +106,7 @@ class ProjectCommand(click.Command):
         }
         if is_spark and given.get("stream") is not True:
             found.pop("checkpoint", None)  # a job has none
-        topology = project.topology(settings)
+        topology = project.topology(settings) if self.takes_topology else None
         if topology is not None and "topology" in names:
             found["topology"] = topology
         own = (settings.get("topology"), topology)
@@ -112,6 +123,27 @@ class ProjectCommand(click.Command):
         return [topology, *args] if topology is not None and left_out else args
 
 
+class LookingCommand(ProjectCommand):
+    """A command that needs a topology only to look: it loads none that the command line does not name."""
+
+    takes_topology = False
+
+
+def current_project() -> ProjectFile | None:
+    """Return the project that the current folder is in; None if it is in none.
+
+    Raises:
+        ConfigError: The project's file is wrong.
+    """
+    return find_project(os.curdir, _warn)
+
+
+@cache
+def _warn(text: str) -> None:
+    """Print a warning, once in this process."""
+    echo(f"warning: {text}", err=True)
+
+
 def project_for_place(place: str | None) -> ProjectFile | None:
     """Return the project whose settings hold for a topology on the command line.
 
@@ -124,7 +156,7 @@ def project_for_place(place: str | None) -> ProjectFile | None:
     Raises:
         ConfigError: The project's file is wrong.
     """
-    project = find_project(os.curdir)
+    project = current_project()
     if project is None:
         return None
     file = (place or "").partition(":")[0]
@@ -161,7 +193,7 @@ def project_here() -> ProjectFile:
         raise ProjectFault(str(error)) from error
     if project is None:
         raise ProjectFault(
-            f"there is no {FILE} in this folder or above it; multilang new NAME makes a project, with such a file"
+            f"this folder is in no project, which has a {FILE} in it or above it; multilang new NAME makes a project"
         )
     return project
 

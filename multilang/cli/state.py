@@ -15,7 +15,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
-from multilang.cli.settings import ProjectCommand
+from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.component.find import find_object
 from multilang.state.admin import StoredStates
@@ -32,11 +32,12 @@ CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or 
 def state() -> None:
     """Show and move the stored states of stateful bolts.
 
-    The topology's conf says where they are, in a project with that of its file. While the topology runs, only ls and get can be used.
+    The topology's conf says where they are, in a project with that of its file. While the topology runs, only ls and get can be
+    used, and these are told the topology, whose code they run; the others take that of a project.
     """
 
 
-@state.command("ls", cls=ProjectCommand)
+@state.command("ls", cls=LookingCommand)
 @click.argument("topology")
 @CONF
 @PROJECT_ENVIRONMENT
@@ -66,7 +67,7 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
     return exits.OK
 
 
-@state.command(cls=ProjectCommand)
+@state.command(cls=LookingCommand)
 @click.argument("topology")
 @click.argument("component")
 @click.argument("key")

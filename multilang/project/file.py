@@ -26,32 +26,44 @@ _WORKERS = "topology.workers"
 MODES = ("process", "inprocess", "simulated")
 
 
-def find_project(folder: str | os.PathLike[str]) -> ProjectFile | None:
+def find_project(folder: str | os.PathLike[str], pass_by: Callable[[str], object] | None = None) -> ProjectFile | None:
     """Return the project that a folder is in: the nearest ``multilang.toml`` in it or above it.
+
+    Another account's file is passed by, since anybody may put one into a folder such as ``/tmp``. A file of this account's or
+    root's that others may have changed is an error: it is the one that is meant.
 
     Args:
         folder: The folder.
+        pass_by: Called with a text about each file that is passed by.
 
     Returns:
         The project; None if there is none.
 
     Raises:
         ProjectError: The file can't be read, says something that can't be, or is one that other accounts may have
-            written (``private.check_code``).
+            changed (``private.check_code``).
     """
-    place = Path(os.path.abspath(folder))
+    try:
+        place = Path(os.path.abspath(folder))
+    except FileNotFoundError:
+        raise ProjectError("the current folder was removed: change to another one") from None
     for each in (place, *place.parents):
         file = each / FILE
-        if file.is_file():
-            try:
-                private.check_code(file)
-            except FileNotFoundError:
-                continue
-            except PermissionError as error:
-                raise ProjectError(
-                    f"{error}: it is not used, since it would run code as you; work in a folder of your own"
-                ) from None
-            return ProjectFile(file)
+        if not os.path.isfile(file):  # nor may anybody look, below a folder that this account can't enter
+            continue
+        try:
+            is_own = os.lstat(file).st_uid in (0, os.geteuid())
+            private.check_code(file)
+        except FileNotFoundError:
+            continue
+        except PermissionError as error:
+            why = f"since it would run code as you; if it may, set {private.TRUSTED_FOLDERS}={each}"
+            if is_own:
+                raise ProjectError(f"{error}: it is not used, {why}") from None
+            if pass_by is not None:
+                pass_by(f"{file} belongs to another account: it is passed by, {why}")
+            continue
+        return ProjectFile(file)
     return None
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.cli.command import COMMAND, LIMIT, multilang
 
 PAGES = ("home", "news", "shop", "about")
+OWN = "my_clicks.topology"
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def test_config_show_says_where_each_value_comes_from(tmp_path: Path) -> None:
         '[environments.prod]\nnimbus = "there:2"\n'
         '[environments.prod.conf]\n"c.key" = 3\n"d.key" = 3\n"x.token" = { env = "NOT_SET" }\n'
     )
-    document = config(tmp_path, "-e", "prod", "-c", "d.key=4")
+    document = config(tmp_path, "top.py", "-e", "prod", "-c", "d.key=4")
     assert document["environment"] == "prod"
     found = {key: (each["value"], each["from"]) for key, each in document["conf"].items()}
     of_prod = "multilang.toml [environments.prod]"
@@ -129,7 +130,12 @@ def test_config_show_says_where_each_value_comes_from(tmp_path: Path) -> None:
         shown = multilang(*command, "-e", "prod", "-c", "d.key=4", cwd=tmp_path)
         assert shown.returncode == 0, shown.stderr
         assert [re.search(rf"{key}\.key = (\d)", shown.stdout)[1] for key in "abcd"] == ["1", "2", "3", "4"]
+    unloaded = config(tmp_path, "-e", "prod", "-c", "d.key=4")
+    assert (document["topology"], unloaded["topology"]) == ("top.py", None)
+    assert unloaded["conf"].keys() == {"b.key", "c.key", "d.key", "x.token"}
     table = multilang("config", "show", "-e", "prod", cwd=tmp_path).stdout
+    assert f"multilang config show {tmp_path / 'top.py'}" in table, "it says how to see the topology's own"
+    table = multilang("config", "show", "top.py", "-e", "prod", cwd=tmp_path).stdout
     assert re.search(r"^d\.key +3 +\[environments\.prod\] *$", table, re.M)
     assert re.search(r"^ +not 2 +multilang\.toml *$", table, re.M)
 
@@ -145,20 +151,19 @@ def test_the_states_of_a_project_are_those_that_its_settings_name(made: Path, tm
     ran = multilang("run", "-q", "--mode", "inprocess", "-e", "prod", "-c", "my_clicks.visits=50", cwd=folder)
     assert ran.returncode == 0, ran.stderr
     here = {"MULTILANG_STATE_HOME": str(tmp_path / "home")}
-    assert str(tmp_path / "prod.sqlite") in multilang("state", "ls", "-e", "prod", cwd=folder, **here).stdout
-    assert "nothing is stored" in multilang("state", "ls", cwd=folder, **here).stdout  # the environment is dev
+    assert str(tmp_path / "prod.sqlite") in multilang("state", "ls", OWN, "-e", "prod", cwd=folder, **here).stdout
+    assert "nothing is stored" in multilang("state", "ls", OWN, cwd=folder, **here).stdout  # the environment is dev
     named = [
-        int(multilang("state", "get", "my_clicks.topology", "count", f"/{page}", "-e", "prod", cwd=folder).stdout or 0)
-        for page in PAGES
-    ]
-    left_out = [
-        int(multilang("state", "get", "count", f"/{page}", "-e", "prod", cwd=folder).stdout or 0) for page in PAGES
+        int(multilang("state", "get", OWN, "count", f"/{page}", "-e", "prod", cwd=folder).stdout or 0) for page in PAGES
     ]
     assert sum(named) == 50
-    assert left_out == named
-    missing = multilang("state", "get", "count", cwd=folder)
-    assert missing.returncode == 2
-    assert "Missing argument 'KEY'" in missing.stderr
+    left_out = multilang("state", "export", "-e", "prod", cwd=folder).stdout.splitlines()
+    assert sorted(json.loads(line)["value"] for line in left_out[1:]) == sorted(filter(None, named))
+    for words, lacking in (("get count", "COMPONENT"), ("get count /home", "KEY"), ("ls", "TOPOLOGY")):
+        missing = multilang("state", *words.split(), cwd=folder)
+        assert missing.returncode == 2
+        assert f"Missing argument '{lacking}'" in missing.stderr
+        assert "name the topology first" in missing.stderr
 
 
 def test_a_topology_that_lies_elsewhere_has_none_of_the_projects_settings(made: Path) -> None:

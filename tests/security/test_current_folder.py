@@ -121,6 +121,22 @@ def test_looking_at_a_cluster_runs_nothing_of_the_project(folder: Path, command:
         assert 'name = "' in shown.stderr, "it says what to write"
 
 
+@pytest.mark.parametrize(
+    ("words", "status"), [("config show", 0), ("state ls", 2), ("state ls -e x", 2), ("state get count /home", 2)]
+)
+def test_looking_at_a_project_runs_nothing_that_is_not_named(folder: Path, words: str, status: int) -> None:
+    (folder / "own.py").write_text(marks(folder))
+    (folder / "multilang.toml").write_text(
+        'topology = "own"\nname = "own"\n[conf]\n"topology.state.provider" = "own.Provider"\n[environments.x]\n'
+    )
+    shown = multilang(*words.split(), cwd=folder, PYTHONUTF8="1")
+    assert shown.returncode == status, shown.stderr
+    assert not ran(folder)
+    if "get" not in words:
+        multilang(*words.split(), "own", cwd=folder, PYTHONUTF8="1")
+        assert ran(folder), "who names it runs it"
+
+
 @pytest.mark.parametrize("mode", ["process", "inprocess"])
 def test_a_run_takes_nothing_from_it(folder: Path, mode: str) -> None:
     (folder / "text").write_text("the cow jumped over the moon\n")

@@ -17,8 +17,6 @@ from multilang.compat.migrate import MAX_BYTES, findings, from_clojure, python_f
 from multilang.compat.project import project_of
 from multilang.compat.wheels import BY_ENVIRONMENT, TOO_LATE
 from multilang.component.errors import ConfigError
-from multilang.project import find_project
-from multilang.project.errors import ProjectError
 from multilang.topology import load_topology
 from tests.cli.command import multilang
 from tests.patience import patient
@@ -93,62 +91,12 @@ def test_the_settings_that_another_account_put_above_a_folder_are_not_taken(shar
     ran = shared.parent / "ran"
     theirs(shared / "theirs.py", HOOKS.format(str(ran)))
     theirs(shared / "multilang.toml", 'topology = "theirs.py"')
-    for words in (["run"], ["run", "mine.py", "--for", "1"], ["show", "mine.py"], ["doctor"]):
+    for words in (["run"], ["run", "mine.py", "--for", "1"], ["show", "mine.py"]):
         shown = multilang(*words, cwd=shared / "work")
-        assert shown.returncode != 0
-        assert "multilang.toml belongs to another account" in shown.stdout + shown.stderr
+        assert shown.returncode == (0 if len(words) > 1 else 2), shown.stderr
+        assert shown.stderr.count("multilang.toml belongs to another account") == 1
         assert "Traceback" not in shown.stderr
     assert not ran.exists()
-
-
-PARTS = ("file", "link", "target", "folder", "above")
-
-
-@pytest.mark.parametrize("open_to", ["file", "folder", "above", None])
-@pytest.mark.parametrize("whose", [*PARTS, None])
-def test_settings_are_taken_where_no_other_account_can_have_written_them(
-    tmp_path: Path, whose: str | None, open_to: str | None
-) -> None:
-    """Of each part of the way to the file: it is another account's in a folder like /tmp, or everybody may write it."""
-    if os.geteuid() != 0:
-        assert "CI" not in os.environ
-        pytest.skip("only root can give files to another account")
-    parts = {"above": tmp_path / "of_all" / "above"}
-    parts["folder"] = parts["above"] / "folder"
-    parts["file"] = parts["link"] = parts["folder"] / "multilang.toml"
-    parts["target"] = tmp_path / "of_all" / "elsewhere" / "settings"
-    here = parts["folder"] / "mine" / "below"
-    here.mkdir(parents=True)
-    parts["target"].parent.mkdir()
-    for name, path in parts.items():
-        if name in ("file", "target"):
-            path.write_text("")
-    if whose in ("link", "target"):
-        parts["file"].unlink()
-        parts["file"].symlink_to(parts["target"])
-    if whose == "target":
-        whose = "elsewhere"
-        parts["elsewhere"] = parts["target"].parent
-    if open_to is not None:
-        parts[open_to].chmod(0o777)
-    elif whose is not None:
-        parts[whose].parent.chmod(0o1777)  # like /tmp
-    (tmp_path / "of_all").chmod(0o1777)
-    if whose is not None:
-        os.chown(parts[whose], NOBODY, NOBODY, follow_symlinks=False)
-    if whose is None and open_to is None:
-        assert find_project(here) is not None
-        return
-    with pytest.raises(ProjectError, match="it is not used, since it would run code as you"):
-        find_project(here)
-
-
-@pytest.mark.parametrize("mode", [0o775, 0o1755])
-def test_settings_of_this_accounts_and_its_groups_are_taken(tmp_path: Path, mode: int) -> None:
-    (tmp_path / "multilang.toml").write_text("")
-    tmp_path.chmod(mode)
-    (tmp_path / "multilang.toml").chmod(0o664)
-    assert find_project(tmp_path) is not None
 
 
 @pytest.mark.parametrize("name", ["tasks.py", "virtualenvs/mine.txt", "src", "topologies"])
