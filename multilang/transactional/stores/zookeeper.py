@@ -8,7 +8,7 @@ conf                                       default
 ``transactional.zookeeper.servers``        ``storm.zookeeper.servers``, the cluster's
 ``transactional.zookeeper.port``           ``storm.zookeeper.port``
 ``transactional.zookeeper.root``           ``/transactional``
-``storm.zookeeper.topology.auth.scheme``   nodes are open to everybody
+``storm.zookeeper.topology.auth.scheme``   nodes are open to everybody, without another login
 ``storm.zookeeper.topology.auth.payload``  needed with a scheme; ``user:password`` with ``digest``
 ``storm.zookeeper.superACL``               nobody but the creator
 =========================================  ========================================

@@ -26,6 +26,7 @@ SECTION = "transactional.zookeeper.sasl.section"
 USE_TLS = "storm.zookeeper.ssl.enable"
 CHECK_HOST = "storm.zookeeper.ssl.hostnameVerification"
 _STORE = "storm.zookeeper.ssl.{}store.{}"
+_KEYSTORE = _STORE.format("key", "path")
 
 
 class ZooKeeperAccess:
@@ -46,18 +47,32 @@ class ZooKeeperAccess:
         self._problem = ""  # of the handshake of TLS, which kazoo does not tell
 
     def __bool__(self) -> bool:
-        return self._digest is not None or self._section is not None
+        return self._digest is not None or self._section is not None or self._certificate is not None
+
+    @property
+    def _certificate(self) -> str | None:
+        """The store of the client's certificate, which is a login, too; None if there is none."""
+        return None if self._tls is None else text(self._conf, _KEYSTORE)
 
     @property
     def used(self) -> str:
         """The keys of the login, in the words of a message."""
         if self._section is not None:
             return f"section {self._section} ({SECTION}) is of another user"
-        return (
-            f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others"
-            if self._digest is not None
-            else f"{AUTH_SCHEME} is not set"
-        )
+        if self._digest is not None:
+            return f"those of {AUTH_SCHEME} and {AUTH_PAYLOAD} are others"
+        return f"{AUTH_SCHEME} is not set" if self._certificate is None else f"{_KEYSTORE} has another certificate"
+
+    @property
+    def unknown(self) -> str:
+        """What to look at if the server knows no ids for ACLs, in the words of a message."""
+        if self._digest is None and self._section is None and self._certificate is not None:
+            return (
+                f"does this ZooKeeper ask for certificates (ssl.clientAuth)? It does not know the one of {_KEYSTORE}, so that nodes can't "
+                f"belong to it: set {AUTH_SCHEME} and {AUTH_PAYLOAD} or {SECTION} as well, or leave the certificate out, and the nodes "
+                "are open to everybody"
+            )
+        return f"does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?"
 
     @property
     def refused(self) -> str:
@@ -107,7 +122,7 @@ class ZooKeeperAccess:
 
         if self._digest is not None and self._digest[0] != "digest":
             return None
-        if self._tls is not None and text(self._conf, _STORE.format("key", "path")):
+        if self._certificate is not None:
             return None
         found = set()
         if self._digest is not None:
@@ -184,11 +199,11 @@ def _sasl(conf: Mapping[str, Any], section: str) -> dict[str, Any]:
 def _tls(conf: Mapping[str, Any]) -> Tls:
     from multilang.transport.tls import Stores, Tls
 
-    trusted, own = _STORE.format("trust", "path"), _STORE.format("key", "path")
+    trusted = _STORE.format("trust", "path")
     stores = Stores(
         (trusted, text(conf, trusted)),
         secret_of(conf, _STORE.format("trust", "password")),
-        (own, text(conf, own)),
+        (_KEYSTORE, text(conf, _KEYSTORE)),
         secret_of(conf, _STORE.format("key", "password")),
     )
     return Tls(stores, flag(conf, CHECK_HOST, True))

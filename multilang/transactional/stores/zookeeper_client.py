@@ -12,7 +12,7 @@ from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
 from multilang.state.errors import StateError
-from multilang.transactional.stores.zookeeper_access import AUTH_SCHEME, SUPER_ACL, ZooKeeperAccess
+from multilang.transactional.stores.zookeeper_access import ZooKeeperAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,12 +175,14 @@ class ZooKeeperClient:
         if self._own is None:
             self._own = self._access.own_ids()
         if self._own is None:
+            from kazoo.security import CREATOR_ALL_ACL
+
             path = f"{self._root.rpartition('/')[0]}/.login-{token_hex(8)}"
-            self._call("create", path, b"", ephemeral=True)
+            self._call("create", path, b"", CREATOR_ALL_ACL, ephemeral=True)
             acls, _ = self._call("get_acls", path)
             with suppress(StateError):  # in another login's folder it stays until the session ends
                 self._call("delete", path)
-            self._own = {(each.id.scheme, each.id.id) for each in acls} - self._access.super_ids()
+            self._own = {(each.id.scheme, each.id.id) for each in acls}
         return self._own
 
     def _answered(self, ask: Callable[[], Any], path: str) -> Any:
@@ -235,7 +237,7 @@ class ZooKeeperClient:
                 f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {self._access.used}: give the topology "
                 "the credentials of its earlier runs in its conf, or another transactional id"
             )
-        fix = f"; does this ZooKeeper know the schemes of {AUTH_SCHEME} and {SUPER_ACL}?" if self._access else ""
+        fix = f"; {self._access.unknown}" if self._access else ""
         return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing
-from threading import Event
+import ssl
+from contextlib import closing, suppress
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
+from kazoo.security import Permissions
 
 from multilang.component.errors import ConfigError
 from multilang.shipping.cluster import missing_programs
@@ -25,6 +28,7 @@ SECTION = "transactional.zookeeper.sasl.section"
 JAAS = "java.security.auth.login.config"
 PAYLOAD = "storm.zookeeper.topology.auth.payload"
 TLS = "storm.zookeeper.ssl."
+PORT = "transactional.zookeeper.port"
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +127,77 @@ def test_tls_carries_what_digest_and_sasl_protect(
             ):
                 other.get_data("coordinator/currtx")
             assert state.get_data("coordinator/currtx") == 7
+
+
+@pytest.mark.parametrize("others", [None, "sasl:bob", "x509:CN=client"])
+def test_what_a_certificate_alone_made_belongs_to_it_and_to_whom_the_conf_names(
+    secured: SecuredZooKeeperServer, over_tls: dict[str, Any], others: str | None
+) -> None:
+    secured.authority.issue("eve")
+    own = {**over_tls, SECTION: None, "storm.zookeeper.superACL": others}
+    id, root = f"certificate {others}", f"certificates {str(others).replace(':', ' ')}"
+    own["transactional.zookeeper.root"] = f"/{root}"
+    ids = {("x509", "CN=client"), *([] if others is None else [tuple(others.split(":"))])}
+    with closing(ZooKeeperTransactionalState(own, id)) as state:
+        state.claim()
+        state.update({"coordinator/currtx": 7})
+        assert state.get_data("coordinator/currtx") == 7
+        plain = {**own, f"{TLS}enable": False, "transactional.zookeeper.port": secured.conf[PORT]}
+        with closing(ZooKeeperClient({**over_tls, SECTION: None}, f"/{root}", None, lambda _: None)) as client:
+            for path, all_may in ((f"/{root}", {("world", "anyone")}), (f"/{root}/{quote(id)}", set())):
+                acls, _ = client.call("get_acls", path)
+                assert {(each.id.scheme, each.id.id) for each in acls} == ids | all_may
+                rights = {each.perms for each in acls if each.id.scheme != "world"}
+                assert rights == {Permissions.ALL}
+        eve = {f"{TLS}keystore.path": str(secured.authority.folder / "eve.p12"), "storm.zookeeper.superACL": None}
+        for stranger, message in ((own | eve, r"keystore\.path has another certificate"), (plain, "auth.scheme is not set")):
+            with closing(ZooKeeperTransactionalState(stranger, id)) as other:
+                for use in (other.claim, lambda: other.get_data("coordinator/currtx")):  # noqa: B023
+                    with pytest.raises(StateError, match=rf"belongs to who made it .*{message}"):
+                        use()
+            with closing(ZooKeeperTransactionalState(stranger, f"of {message}")) as other:
+                other.claim()
+            with (
+                closing(ZooKeeperTransactionalState(own, f"of {message}")) as state_of_a_stranger,
+                pytest.raises(StateError, match="may change it|belongs to who made it"),
+            ):
+                state_of_a_stranger.claim()
+        assert state.get_data("coordinator/currtx") == 7
+
+
+def test_a_certificate_that_the_server_does_not_ask_for_is_refused_as_the_only_login(
+    secured: SecuredZooKeeperServer, over_tls: dict[str, Any]
+) -> None:
+    """As behind a program that ends TLS before it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(secured.authority.folder / "zookeeper.pem")
+
+    def pass_on(source: socket.socket, other: socket.socket) -> None:
+        with source, suppress(OSError):
+            while data := source.recv(65536):
+                other.sendall(data)
+        with suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                client = context.wrap_socket(listener.accept()[0], server_side=True)
+                server = socket.create_connection(("127.0.0.1", secured.conf[PORT]))
+                for ends in ((client, server), (server, client)):
+                    Thread(target=pass_on, args=ends, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        Thread(target=serve, daemon=True).start()
+        conf = {**over_tls, SECTION: None, PORT: listener.getsockname()[1]}
+        with (
+            closing(ZooKeeperTransactionalState(conf, "behind")) as state,
+            pytest.raises(StateError, match=r"InvalidACL.*does this ZooKeeper ask for certificates"),
+        ):
+            state.claim()
+        with closing(ZooKeeperTransactionalState({**conf, SECTION: "bob"}, "behind")) as state:
+            state.claim()
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize(
