@@ -150,16 +150,19 @@ def test_what_a_certificate_alone_made_belongs_to_it_and_to_whom_the_conf_names(
                 rights = {each.perms for each in acls if each.id.scheme != "world"}
                 assert rights == {Permissions.ALL}
         eve = {f"{TLS}keystore.path": str(secured.authority.folder / "eve.p12"), "storm.zookeeper.superACL": None}
-        for stranger, message in ((own | eve, r"keystore\.path has another certificate"), (plain, "auth.scheme is not set")):
+        for stranger, message in (
+            (own | eve, r"keystore\.path has another certificate"),
+            (plain, "auth.scheme is not set"),
+        ):
             with closing(ZooKeeperTransactionalState(stranger, id)) as other:
-                for use in (other.claim, lambda: other.get_data("coordinator/currtx")):  # noqa: B023
+                for use in (other.claim, lambda: other.get_data("coordinator/currtx")):
                     with pytest.raises(StateError, match=rf"belongs to who made it .*{message}"):
                         use()
             with closing(ZooKeeperTransactionalState(stranger, f"of {message}")) as other:
                 other.claim()
             with (
                 closing(ZooKeeperTransactionalState(own, f"of {message}")) as state_of_a_stranger,
-                pytest.raises(StateError, match="may change it|belongs to who made it"),
+                pytest.raises(StateError, match=r"may change it|belongs to who made it"),
             ):
                 state_of_a_stranger.claim()
         assert state.get_data("coordinator/currtx") == 7
