@@ -6,6 +6,7 @@ from time import monotonic
 
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, NotSetError
+from multilang.component.reliable import check_replays
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
 from spark_bridge.sources.errors import OtherFieldsError
@@ -172,6 +173,10 @@ class PartitionSpout(OverSource, Spout):
         self._store = store
         self._group = _checked(group)
 
+    def check_conf(self, conf: dict[str, Any]) -> None:
+        super().check_conf(conf)
+        check_replays(self)
+
     def gave_up(self, tup_id: str, failures: int) -> None:
         """Report a row that will not be replayed any more; the progress goes past it.
 
@@ -188,6 +193,7 @@ class PartitionSpout(OverSource, Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
+        check_replays(self)
         try:
             self._start(conf, context)
         except BaseException:

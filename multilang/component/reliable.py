@@ -51,15 +51,15 @@ class ReliableSpout(Spout):
     (``position`` of ReplayableSpout).
 
     Attributes:
-        max_replays: How often a tuple is replayed before it is given up; None: as often as ``multilang.max.replays`` in the
-            conf says, or until it is acked.
+        max_replays: How often a tuple is replayed before it is given up; None: until it is acked. A spout that does not set it
+            has that of ``multilang.max.replays`` in the conf, or None.
         replay_delay_secs: Seconds before the first replay.
         max_replay_delay_secs: The longest such delay, in seconds.
     """
 
     emits_again = True
 
-    max_replays: int | None = None
+    max_replays: int | None
     replay_delay_secs: float = 0.0
     max_replay_delay_secs: float = 30.0
 
@@ -71,6 +71,10 @@ class ReliableSpout(Spout):
     _serial: int
     _most: float  # the most tuples under way
     _emits_plainly: bool  # no subclass does more in emit
+
+    def check_conf(self, conf: dict[str, Any]) -> None:
+        super().check_conf(conf)
+        check_replays(self)
 
     def acked(self, tup_id: Any) -> None:
         """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
@@ -262,12 +266,9 @@ class ReliableSpout(Spout):
         self._repeats = None
         self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
-        if self.max_replays is None:
-            self.max_replays = conf.get(MAX_REPLAYS)
+        self.max_replays = getattr(self, "max_replays", conf.get(MAX_REPLAYS))
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
-        for name in ("replay_delay_secs", "max_replay_delay_secs"):
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"{type(self).__name__}.{name} is {getattr(self, name)!r}; use seconds from 0")
+        check_replays(self)
 
     def _hold(
         self,
@@ -324,6 +325,19 @@ def _kept(values: Any) -> Any:
 
 def _emitted(kept: Any) -> Any:
     return loads(kept) if type(kept) is _Text else kept
+
+
+def check_replays(spout: Any) -> None:
+    """Raise ConfigError if one of a spout's attributes that say when it replays can't be meant."""
+    most = getattr(spout, "max_replays", None)
+    if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
+        raise ConfigError(
+            f"{type(spout).__name__}.max_replays is {most!r}; use a whole number from 0, or None to replay until it is acked"
+        )
+    for name in ("replay_delay_secs", "max_replay_delay_secs"):
+        secs = getattr(spout, name)
+        if not isinstance(secs, int | float) or isinstance(secs, bool) or not secs >= 0:
+            raise ConfigError(f"{type(spout).__name__}.{name} is {secs!r}; use seconds from 0")
 
 
 def key_of(tup_id: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from itertools import count
 from typing import TYPE_CHECKING
@@ -13,10 +14,14 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, LocalCluster, ReliableSpout, TopologyBuilder
 from multilang.compat.pystorm import ReliableSpout as PystormSpout
 from multilang.compat.pystorm.running import adapted
+from multilang.component.errors import ConfigError
 from multilang.connectors import FromIterable
 from multilang.local import NotDrainedError
 from multilang.state import PositionSpout
 from multilang.testing import run_spout
+from multilang.topology import TopologyError
+from multilang.topology.check import check_components
+from spark_bridge import PartitionSpout
 
 if TYPE_CHECKING:
     from typing import Any
@@ -191,3 +196,69 @@ def test_a_tuple_that_always_fails_is_told_of_and_waited_for(mode: Any, caplog: 
         with pytest.raises(NotDrainedError, match=r"'items'.*; 1 tuple failed and was not acked since"):
             run.wait(timeout=0.01)
     assert "tuple 3 of component 'items'" in caplog.text
+
+
+class Once(ReliableSpout):
+    """Emits one tuple, which is replayed without a pause."""
+
+    output_fields = ["value"]
+    max_replay_delay_secs = 0
+
+    def next_tuple(self) -> None:
+        if not self.under_way:
+            self.emit([1], tup_id="only")
+
+
+UNSET = object()
+
+
+@pytest.mark.parametrize("of_instance", [False, True])
+@pytest.mark.parametrize("of_conf", [None, 1, 3])
+@pytest.mark.parametrize("own", [UNSET, None, 0, 2])
+def test_what_a_spout_says_itself_of_giving_up_counts_before_the_conf(
+    own: Any, of_conf: int | None, of_instance: bool
+) -> None:
+    made = type("Own", (Once,), {} if own is UNSET or of_instance else {"max_replays": own})()
+    if own is not UNSET and of_instance:
+        made.max_replays = own
+    most = of_conf if own is UNSET else own
+    run = run_spout(made, nexts=1, conf={} if of_conf is None else {"multilang.max.replays": of_conf})
+    for replays in range(1, 6):
+        run.fail("only")
+        if most is not None and replays > most:
+            (error,) = run.errors
+            assert f"after {most + 1} failures" in error
+            return
+        run.next()
+        assert len(run.emitted) == replays + 1
+    assert most is None
+
+
+SECONDS = ("replay_delay_secs", "max_replay_delay_secs")
+
+
+@pytest.mark.parametrize("base", [ReliableSpout, PartitionSpout])
+@pytest.mark.parametrize("of_instance", [False, True])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("max_replays", value) for value in ("3", -1, 2.5, True, [3], float("inf"))),
+        *((name, value) for name in SECONDS for value in ("3", -1, -0.5, None, True, float("nan"))),
+    ],
+)
+def test_when_a_spout_can_not_replay_is_refused_before_it_is_sent_and_in_its_task(
+    base: Any, name: str, value: Any, of_instance: bool
+) -> None:
+    own = {"output_fields": ["value"], "next_tuple": lambda _: None}
+    made = type("Own", (base,), own if of_instance else {**own, name: value})()
+    if of_instance:
+        setattr(made, name, value)
+    builder = TopologyBuilder()
+    builder.set_spout("own", made)
+    topology = builder.build("wrong")
+    message = rf"Own\.{name} is {re.escape(repr(value))}; use "
+    with pytest.raises(TopologyError, match=rf"spout 'own': {message}"):
+        check_components(topology)
+    if base is ReliableSpout:
+        with pytest.raises(ConfigError, match=message):
+            run_spout(made)
