@@ -65,7 +65,7 @@ def is_flux(path: str) -> bool:
     Raises:
         ConfigError: It can't be read.
     """
-    entries = read_yaml(path, filled)
+    entries = read_yaml(path, filled, again=True)
     parts = [entries.get("spouts"), entries.get("bolts", [])]
     if not all(isinstance(each, list) for each in parts):
         return False

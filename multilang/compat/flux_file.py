@@ -191,8 +191,8 @@ def _entries(path: str) -> dict[str, Any]:
     try:
         entries = read_yaml(path, change)
         left = list(_unset(entries))  # in no comment
-    except ConfigError:
-        if not left:
+    except ConfigError as error:
+        if not left or isinstance(error, TopologyError):
             raise
     if left:
         raise TopologyError(

@@ -465,3 +465,84 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = multilang("show", "nowhere.yaml", cwd=tmp_path)
     assert done.returncode == 2
     assert "there is no file 'nowhere.yaml'" in done.stderr
+
+
+PARTS = st.recursive(
+    st.just("x"),
+    lambda inner: st.one_of(
+        st.lists(inner, min_size=1, max_size=2),
+        st.dictionaries(st.sampled_from(["a", "7", "true", "2001-01-01", "config"]), inner, min_size=1, max_size=3),
+    ),
+    max_leaves=6,
+)
+SPELLINGS = {
+    "a": ["a", "'a'", '"a"', "!!str a"],
+    "7": ["7", "0x7", "'7'", "0b111"],
+    "true": ["true", "yes", "on"],
+    "2001-01-01": ["2001-01-01"],
+    "config": ["config", '"config"'],
+}
+
+
+@given(part=st.dictionaries(st.sampled_from(["config", "a"]), PARTS, min_size=1), data=st.data(), again=st.booleans())
+def test_a_key_that_comes_again_in_its_map_is_refused_with_its_lines(
+    tmp_path_factory: pytest.TempPathFactory, part: dict[str, Any], data: st.DataObject, again: bool
+) -> None:
+    """Of all maps, at any depth, in each style and spelling: YAML says that there is one, and readers take the last."""
+    maps: list[dict[str, Any]] = []
+
+    def collect(value: Any) -> None:
+        if isinstance(value, dict):
+            maps.append(value)
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            collect(each)
+
+    collect(part)
+    doubled = data.draw(st.sampled_from(maps)) if again else None
+    twice = data.draw(st.sampled_from(list(doubled or [""])))
+    lines: list[str] = []
+    found: list[int] = []
+
+    def write(value: Any, margin: str) -> None:
+        if value == "x":
+            lines[-1] += " x"
+        elif isinstance(value, list):
+            for each in value:
+                lines.append(f"{margin}-")
+                write(each, f"{margin}  ")
+        else:
+            for name in [*value, *([twice] if value is doubled else [])]:
+                lines.append(f"{margin}{data.draw(st.sampled_from(SPELLINGS[name]))}:")
+                if value is doubled and name == twice:
+                    found.append(len(lines))
+                write(value[name], f"{margin}  ")
+
+    write(part, "")
+    path = tmp_path_factory.mktemp("twice") / "flux.yaml"
+    path.write_text("\n".join(lines))
+    if not again:
+        read_yaml(str(path))
+        return
+    with pytest.raises(TopologyError, match=f"is in line {found[0]} and again in line {found[1]}, and only the last"):
+        read_yaml(str(path))
+
+
+def test_a_second_config_of_a_topology_is_told_by_every_command(tmp_path: Path) -> None:
+    (tmp_path / "topology.yaml").write_text(YAML + "config: {topology.debug: true}\n# ${NOT_SET}\n")
+    message = f"'config' is in line 2 and again in line {YAML.count(chr(10)) + 1}"
+    with pytest.raises(TopologyError, match=message):
+        load_topology(str(tmp_path / "topology.yaml"))
+    assert any(message in each.fix for each in findings(str(tmp_path)))
+    (tmp_path / "topology.yaml").write_text(YAML.replace("config: {", "config: {topology.workers: 2, "))
+    with pytest.raises(TopologyError, match="is in line 2 and again in line 2"):
+        load_topology(str(tmp_path / "topology.yaml"))
+
+
+def test_what_a_map_takes_from_another_one_may_be_given_anew(tmp_path: Path) -> None:
+    (tmp_path / "merged.yaml").write_text(
+        "a: {in: {deep: &base {<<: &first {x: 1, z: 1}, x: 2}}}\nb: {<<: *base, <<: {y: 1}, x: 3, y: 4}\nc: *first\n"
+    )
+    read = read_yaml(str(tmp_path / "merged.yaml"))
+    assert (read["a"]["in"]["deep"], read["b"], read["c"]) == (
+        {"x": 2, "z": 1}, {"x": 3, "y": 4, "z": 1}, {"x": 1, "z": 1}
+    )  # fmt: skip
