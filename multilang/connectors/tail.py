@@ -2,20 +2,20 @@
 
 Guarantee: **at least once** while the file is there. A task that is started again goes on from its position, where the
 conf has ``multilang.positions`` or alignment is exact; if the file was rotated meanwhile, it first reads the rest of the old
-one, which it looks for in the same folder, under any name. What is removed before it was read is lost, and reported if that
-can be seen.
+one, which it looks for in the same folder, under any name. What a program writes to the last five rotated files, which it still has
+open, is read, too. What is removed before it was read is lost, and reported if that can be seen.
 On Storm and the embedded cluster; it has no end, so not in a Spark job.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import re
+from contextlib import suppress
 from typing import NamedTuple
-from zlib import crc32
 
 from multilang.component.errors import ConfigError
+from multilang.connectors.followed import KNOWN_BY, LOOK_SECS, Followed
 from multilang.connectors.formats import check_encoding
 from multilang.connectors.rotation import PACKED, found_at, like, looks_rotated, open_file, order_of, usual
 from multilang.connectors.urls import is_url, located
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from multilang.component.context import Context
     from multilang.connectors.rotation import Order
 
-_LOOK_SECS = 0.2  # between two looks at the file, when all of it is read
-_KNOWN_BY = 1024  # bytes before the position, by which a file is known again
 _LINES = 64  # that one next_tuple emits at most
-_PIECE = 1 << 20  # bytes of one read
+_MOST_OLD = 5  # rotated files that stay open, since a program may still write to them
+_WHOLE_SECS = 5.0  # in which nothing is written to a rotated file, before the text behind its last line is one
+_CLOSE_SECS = 60.0  # the same, before one that was removed, or is one too many, is closed
 _LAST = float("inf")
 
 
@@ -40,7 +40,7 @@ class TailSpout(PositionSpout):
 
     A line is emitted when its end is there. A file that was renamed or removed is read until there is something in the new
     one under its name, which is read from its beginning; if it was rotated more than once since, those between come first.
-    The file that was read is known again by its inode and content. It shows how rotation names files: those between have the
+    The file that was read is known again by its inode and content, also in another folder, where Linux tells into which it was moved. It shows how rotation names files: those between have the
     same name but for numbers and dates. Their order is that in which they were written last. If the file is gone, and it was
     never seen rotated, those between are known by usual names (``app.log.1``, ``app.log-20260131``, ``app-2026-01-31.log``).
     What was packed meanwhile (``app.log.2.gz``), and what may be rotated but has another name, is reported.
@@ -92,15 +92,17 @@ class TailSpout(PositionSpout):
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
         self._reads = context.task_index == 0
-        self._file: BinaryIO | None = None
-        self._at = 0
-        self._partial = b""  # what is behind the last whole line
-        self._last = b""  # the end of what was read
+        self._now: Followed | None = None
+        self._old: list[
+            Followed
+        ] = []  # those that were read before, the oldest first: a program may still have them open
         self._look_at = 0.0
-        self._nuls_at = 0.0  # when to look behind NULs next
+        self._look_at_old = 0.0
         self._idle = not self._reads
         self._begun = False
         self._rotated_to: str | None = None  # a name that rotation gave the file
+        self._moved_to: str | None = None  # the folder in which it is now, wherever rotation moved it
+        self._written: float = _LAST  # when the file under the name was written, as it was seen there last
         self._after: Order | None = (
             None  # where no file is open: rotated files that come later are read before the one under the name
         )
@@ -108,60 +110,67 @@ class TailSpout(PositionSpout):
     def next_tuple(self) -> None:
         if not self._reads:
             return
-        if self._file is None and not self._begin():
+        if self._send_late() or (self._now is None and not self._begin()):
             return
-        if self._is_another():
+        assert self._now is not None
+        if self._now.is_another():
             self._begin_again()
-        if self.clock() < self._nuls_at:
-            return
         for _ in range(_LINES):
-            line = self._line()
+            line = self._now.line()
             if line is None:
                 self._at_end()
                 return
             self._idle = False
-            self._send(line)
+            self._send(line, self._now)
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
 
     def position(self) -> Any:
-        if self._file is None:
-            return {"inode": None, "written": self._after and self._after[0], "rotated_to": self._rotated_to}
-        found = os.fstat(self._file.fileno())
-        return {
-            "inode": found.st_ino,
-            "byte": self._at,
-            "length": len(self._last),
-            "crc": crc32(self._last),
-            "written": found.st_mtime_ns,
+        kept = {
             "rotated_to": self._rotated_to,
+            "moved_to": self._moved_to,
+            "old": [each.position() for each in self._old],
         }
+        if self._now is None:
+            return {"inode": None, "written": self._after and self._after[0], **kept}
+        written = self._now.found().st_mtime_ns if self._written == _LAST else self._written
+        return {**self._now.position(), "written": written, **kept}
 
     def seek(self, position: Any) -> None:
         self.close()
         self._begun = True
         self._rotated_to, written = position.get("rotated_to"), position.get("written")
-        self._after = None if written is None else (written, 0, 0)
+        self._moved_to = position.get("moved_to")
+        self._after, self._written = (None, _LAST) if written is None else ((written, 0, 0), written)
+        files = self._files()
+        for each in position.get("old", ()):
+            old = self._found(each, files)
+            if old is None:
+                self.log(
+                    f"a file that {self.path} was rotated to is gone, after {each['byte']} bytes of it were read: what was written behind "
+                    "these, if a program still had it open, is left out",
+                    "warn",
+                )
+            else:
+                self._old.append(old)
         if position["inode"] is None:
             return
-        truncated = False
-        for file in self._files():
-            if file.found.st_ino == position["inode"]:
-                if self._opened(file.path, position):
-                    return
-                truncated = True
-        if truncated and self._copy_opened(position):
-            return
-        self.report_error(
-            f"{self.path} was rotated while nobody read it, and the old file is not in its folder any more: what came behind byte "
-            f"{position['byte']} of it is lost; what was rotated later and is there is read, and then the new file from its beginning"
-        )
+        self._now = self._found(position, files)
+        if self._now is None and any(file.found.st_ino == position["inode"] for file in files):
+            self._now = self._copy(position)  # it was truncated
+        if self._now is None:
+            self.report_error(
+                f"{self.path} was rotated while nobody read it, and the old file is not in its folder any more: what came behind byte "
+                f"{position['byte']} of it is lost; what was rotated later and is there is read, and then the new file from its beginning"
+            )
 
     def close(self) -> None:
-        file, self._file = getattr(self, "_file", None), None
-        if file is not None:
-            file.close()
+        followed = [*getattr(self, "_old", ()), getattr(self, "_now", None)]
+        self._now, self._old = None, []
+        for each in followed:
+            if each is not None:
+                each.file.close()
 
     def _runner_gave_up(self) -> None:
         self.close()  # as the end of a process would
@@ -172,7 +181,7 @@ class TailSpout(PositionSpout):
         """Open the file under the name, or what was rotated since the spout looked for it; return whether it is there."""
         if self.clock() < self._look_at:
             return False
-        self._look_at = self.clock() + _LOOK_SECS
+        self._look_at = self.clock() + LOOK_SECS
         from_end = self.from_end and not self._begun
         self._begun = True
         file = open_file(self.path) if self._after is None and self._named() else self._following(None)
@@ -182,118 +191,76 @@ class TailSpout(PositionSpout):
             if self._after is None and os.path.isdir(folder):
                 self._after = os.stat(folder).st_mtime_ns, _LAST, 0  # what is written later was this file
             return False
-        self._read_from_beginning(file)
+        self._follow(file)
         if from_end:
-            assert self._file is not None
-            self._at = self._file.seek(0, 2)
-            self._file.seek(max(0, self._at - _KNOWN_BY))
-            self._last = self._file.read(min(self._at, _KNOWN_BY))
+            assert self._now is not None
+            self._now.go_to_end()
         return True
 
-    def _read_from_beginning(self, file: BinaryIO) -> None:
-        self._file, self._at, self._partial, self._last = file, 0, b"", b""
-
-    def _is_another(self) -> bool:
-        """Return whether the bytes before the place are others than those that were read."""
-        assert self._file is not None
-        known = self._last + self._partial
-        place = self._at + len(self._partial) - len(known)
-        return os.pread(self._file.fileno(), len(known), place) != known
+    def _follow(self, file: BinaryIO) -> None:
+        """Read a file from its beginning."""
+        self._now = Followed(file, self)
+        found, named = self._now.found(), self._named()
+        if named is not None and os.path.samestat(named, found):
+            self._written = found.st_mtime_ns
 
     def _begin_again(self) -> None:
-        assert self._file is not None
-        size = os.fstat(self._file.fileno()).st_size
-        truncated, position = self._file, self.position()
-        if self._copy_opened(position):
-            truncated.close()
+        assert self._now is not None
+        size = self._now.found().st_size
+        copy = self._copy(self._now.position())
+        if copy is not None:
+            self._now.file.close()
+            self._now = copy
             self.log(f"{self.path} was truncated to {size} bytes; the rest of its copy is read first")
             return
         self.log(
-            f"{self.path} was truncated to {size} bytes, and is read from its beginning; what came behind byte {self._at} before "
+            f"{self.path} was truncated to {size} bytes, and is read from its beginning; what came behind byte {self._now.at} before "
             "that, if it was not read yet, is lost",
             "warn",
         )
-        self._read_anew(0)
-        self._at, self._partial, self._last = 0, b"", b""
+        self._now.begin_again()
 
-    def _read_anew(self, place: int) -> None:
-        assert self._file is not None
-        self._file.seek(0, os.SEEK_END)  # drops the buffer, within which a seek would stay
-        self._file.seek(place)
-
-    def _line(self) -> bytes | None:
-        assert self._file is not None
-        while True:
-            piece = self._file.readline(_PIECE)
-            if piece.startswith(b"\0") and not self._partial:
-                if not self._is_over_nuls():
-                    return None
-                continue
-            self._partial += piece
-            if piece.endswith(b"\n"):
-                return self._taken()
-            if len(piece) < _PIECE:
-                return None
-
-    def _is_over_nuls(self) -> bool:
-        """Go to what is behind the NULs at the beginning of a line; return whether there is something yet."""
-        assert self._file is not None
-        place = self._at
-        while True:
-            try:
-                place = self._file.seek(place, os.SEEK_DATA)  # over a hole without reading it
-            except OSError as problem:
-                if problem.errno != errno.ENXIO:
-                    raise
-                piece = b""
-            else:
-                piece = self._file.read(_PIECE)
-            rest = piece.lstrip(b"\0")
-            place += len(piece) - len(rest)
-            if rest:
-                break
-            if not piece:
-                self._nuls_at = self.clock() + _LOOK_SECS
-                self._read_anew(self._at)  # a program may have reserved the place, and write there
-                return False
-        self.log(
-            f"bytes {self._at} to {place} of {self.path} are NULs, and are left out: a program that does not append leaves them when "
-            "the file is truncated",
-            "warn",
-        )
-        self._last = (self._last + bytes(min(place - self._at, _KNOWN_BY)))[-_KNOWN_BY:]
-        self._at = self._file.seek(place)
-        return True
-
-    def _taken(self) -> bytes:
-        line, self._partial = self._partial, b""
-        self._at += len(line)
-        self._last = (self._last + line)[-_KNOWN_BY:]
-        return line
-
-    def _send(self, line: bytes) -> None:
+    def _send(self, line: bytes, of: Followed) -> None:
         text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)
-        self.emit([text.removeprefix("\ufeff") if self._at == len(line) else text])
+        self.emit([text.removeprefix("\ufeff") if of.at == len(line) else text])
+
+    def _send_late(self) -> bool:
+        """Emit what was written to the files that were read before; return whether there may be more."""
+        if not self._old or self.clock() < self._look_at_old:
+            return False
+        left = _LINES
+        for old in [*self._old]:
+            while left and (line := old.line()) is not None:
+                self._send(line, old)
+                left -= 1
+            if not left:
+                self._idle = False
+                return True
+            found = old.found()
+            if old.partial and old.is_quiet(_WHOLE_SECS):
+                self._send(old.rest(), old)
+            # One that is written to may not be forgotten: it would be taken for one that was rotated later.
+            is_surplus = len(self._old) > _MOST_OLD and found.st_mtime_ns <= self._written
+            if found.st_size < old.at or ((is_surplus or not found.st_nlink) and old.is_quiet(_CLOSE_SECS)):
+                self._old.remove(old)
+                old.file.close()
+        self._look_at_old = self.clock() + LOOK_SECS
+        return False
 
     def _at_end(self) -> None:
         """See whether the file was replaced."""
-        self._idle = True
+        self._idle = not any(each.partial for each in self._old)  # which may become whole lines
         if self.clock() < self._look_at:
             return
-        self._look_at = self.clock() + _LOOK_SECS
-        assert self._file is not None
-        mine = os.fstat(self._file.fileno())
-        following = self._following(mine)
+        self._look_at = self.clock() + LOOK_SECS
+        assert self._now is not None
+        following = self._following(self._now.found())
         if following is None:
             return
-        rest = self._line()  # what came before it was renamed
-        while rest is not None or self._partial:
-            self._send(rest if rest is not None else self._taken())
-            rest = self._line()
         self._idle = False
-        self.close()
-        self._read_from_beginning(following)
-        self._look_at = 0.0
+        self._old.append(self._now)
+        self._follow(following)
+        self._look_at = self._look_at_old = 0.0
 
     def _following(self, mine: os.stat_result | None) -> BinaryIO | None:
         """Open what is to be read behind this file: one that was rotated later, or else the new one under the name.
@@ -318,6 +285,7 @@ class TailSpout(PositionSpout):
         """Find what is to be read behind this file, or behind the place in time where it was lost."""
         named = self._named()
         if mine is not None and named is not None and os.path.samestat(named, mine):
+            self._written = mine.st_mtime_ns
             return None
         files = self._files()
         after, is_gone = self._after or (_LAST, 0, 0), False
@@ -326,8 +294,19 @@ class TailSpout(PositionSpout):
             old = max(same, key=lambda each: looks_rotated(self._base, each.name), default=None)
             after, is_gone = (mine.st_mtime_ns, _LAST, 0) if old is None else old.order, old is None
             self._rotated_to = self._rotated_to if old is None else old.name
+            if after[0] > self._written:  # it was written to when it was rotated already, as those behind it may be
+                after = self._written, 0, 0
+        read = [*([] if mine is None else [mine]), *(each.found() for each in self._old)]
+        known = [*read, *([] if named is None else [named])]
         rotated = re.compile(self._rotated())
-        others = [each for each in files if each.order > after and not (named and os.path.samestat(each.found, named))]
+        packed_until = max((each.st_mtime_ns for each in read), default=0)  # of what was read
+        others = [
+            each
+            for each in files
+            if each.order > after
+            and not any(os.path.samestat(each.found, one) for one in known)
+            and not (each.found.st_mtime_ns <= packed_until and re.search(f"{PACKED}$", each.name))
+        ]
         later = min(
             (each for each in others if rotated.fullmatch(each.name)), key=lambda each: each.order, default=None
         )
@@ -339,10 +318,10 @@ class TailSpout(PositionSpout):
 
     def _tell_left_out(self, following: _Next) -> None:
         """Report files that were rotated between two that are read, and are not read."""
-        if following.is_gone:
+        if following.is_gone and self._now is not None:
             self.log(
-                f"{self.path} was removed, or moved out of its folder; all of it is read, and {following.file.name} comes next. What came "
-                "between, if it was rotated more than once, is left out",
+                f"{self.path} was removed, or moved to where it can't be found, after {self._now.at} bytes of it were read; {following.file.name} "
+                "comes next, from its first byte. What had the name between the two, if it was rotated more than once, is left out",
                 "warn",
             )
         packed = [name for name in following.between if re.fullmatch(f"(?:{self._rotated()}){PACKED}", name)]
@@ -378,7 +357,13 @@ class TailSpout(PositionSpout):
     def _files(self) -> list[_File]:
         """Return the files that are in the folder of the file, or, of a link, in that of the file which it leads to."""
         files = []
-        for folder in {os.path.dirname(self.path), os.path.dirname(os.path.realpath(self.path))}:
+        folders = {os.path.dirname(self.path), os.path.dirname(os.path.realpath(self.path))}
+        if self._now is not None:
+            with suppress(OSError):  # of systems that don't tell it
+                self._moved_to = os.path.dirname(os.readlink(f"/proc/self/fd/{self._now.file.fileno()}"))
+        if self._moved_to is not None and os.access(self._moved_to, os.R_OK | os.X_OK):
+            folders.add(self._moved_to)
+        for folder in folders:
             try:
                 with os.scandir(folder) as entries:
                     paths = sorted(each.path for each in entries if not each.is_symlink())
@@ -387,36 +372,38 @@ class TailSpout(PositionSpout):
             files += [_File(path, found) for path in paths if (found := found_at(path))]
         return files
 
-    def _copy_opened(self, position: Any) -> bool:
-        """Open the newest copy that was made of the file before it was truncated, at a position; return whether there is one."""
+    def _copy(self, position: Any) -> Followed | None:
+        """Open the newest copy that was made of the file before it was truncated, at a position; None if there is none."""
         if not position["length"]:
-            return False  # nothing by which it would be known
+            return None  # nothing by which it would be known
         named = self._named()
         copies = [
             file
             for file in self._files()
-            if (position["length"] == _KNOWN_BY or looks_rotated(self._base, file.name))
+            if (position["length"] == KNOWN_BY or looks_rotated(self._base, file.name))
             and os.access(file.path, os.R_OK)
             and not (named and os.path.samestat(file.found, named))
         ]
-        return any(
+        opened = (
             self._opened(each.path, position) for each in sorted(copies, key=lambda each: each.order, reverse=True)
         )
+        return next(filter(None, opened), None)
 
-    def _opened(self, path: str, position: Any) -> bool:
+    def _found(self, position: Any, files: list[_File]) -> Followed | None:
+        """Open the file of a position at its place; None if it is not there, or was truncated."""
+        opened = (self._opened(file.path, position) for file in files if file.found.st_ino == position["inode"])
+        return next(filter(None, opened), None)
+
+    def _opened(self, path: str, position: Any) -> Followed | None:
         """Open a file if it has what was read up to a position, and go there."""
         file = open_file(path)
         if file is None:
-            return False
-        byte, length = position["byte"], position["length"]
-        if os.fstat(file.fileno()).st_size >= byte:
-            file.seek(byte - length)
-            last = file.read(length)
-            if crc32(last) == position["crc"]:
-                self._file, self._at, self._last, self._partial = file, byte, last, b""
-                return True
+            return None
+        followed = Followed(file, self)
+        if followed.go_to(position):
+            return followed
         file.close()
-        return False
+        return None
 
 
 class _File(NamedTuple):

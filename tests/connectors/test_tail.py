@@ -8,6 +8,7 @@ import re
 import resource
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,6 +18,9 @@ from multilang.component.errors import ConfigError
 from multilang.connectors import TailSpout
 from multilang.connectors.rotation import like, looks_rotated, usual
 from multilang.testing import run_spout
+
+if TYPE_CHECKING:
+    from multilang.testing import SpoutRun
 
 STEPS = st.lists(
     st.one_of(
@@ -613,3 +617,175 @@ def test_a_pipe_is_refused_and_never_waited_for(tmp_path, when) -> None:
         read(run)
     run.close()
     assert run.values == [["one"]]
+
+
+class HeldOpen:
+    """A file of a program that has several descriptors of it, from before and after its rotations, and writes to any of them."""
+
+    def __init__(self, folder: Path, style: str) -> None:
+        self.path = folder / "app.log"
+        self.style = style
+        self.elsewhere = folder.parent / f"{folder.name} elsewhere"
+        self.elsewhere.mkdir()
+        self.now = 1_700_000_000  # files are written faster than a file system's clock ticks
+        self.rotated = 0
+        self.lines: list[str] = []
+        self.ends: list[int] = []
+        self._open()
+
+    def write(self, age: int, count: int) -> None:
+        end = self.ends[-1 - age]
+        for _ in range(count):
+            self.lines.append(f"{len(self.lines)} of {len(self.ends) - age}")
+            self._write(end, f"{self.lines[-1]}\n".encode())
+
+    def write_half(self, age: int, secs: float, run: SpoutRun) -> None:
+        """Write a line in two parts; the spout looks in between."""
+        self.lines.append(f"{len(self.lines)} of {len(self.ends) - age}")
+        end, text = self.ends[-1 - age], f"{self.lines[-1]}\n".encode()
+        self._write(end, text[:1])
+        run.advance(secs)
+        run.next(3)
+        self._write(end, text[1:])
+
+    def rotate(self) -> None:
+        self.rotated += 1
+        folder = self.elsewhere if self.style == "elsewhere" else self.path.parent
+        if self.style == "dates":
+            new = folder / f"app.log-{20260100 + self.rotated}"
+        else:
+            for number in range(self.rotated, 0, -1):
+                if (folder / f"app.log.{number}").exists():
+                    (folder / f"app.log.{number}").rename(folder / f"app.log.{number + 1}")
+            new = folder / "app.log.1"
+        self.path.rename(new)
+        if self.style == "removed" and (folder / "app.log.2").exists():
+            (folder / "app.log.2").unlink()
+        self._open()
+
+    def _open(self) -> None:
+        self.ends.append(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT))
+        self._write(self.ends[-1], b"")
+
+    def _write(self, end: int, data: bytes) -> None:
+        os.write(end, data)
+        self.now += 1
+        os.utime(end, (self.now, self.now))
+
+
+AGES = st.integers(0, 3)
+TURNS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), AGES, st.integers(1, 3)),
+        st.tuples(st.just("half"), AGES, st.sampled_from([0.1, 1.0])),
+        st.tuples(st.just("many"), AGES, st.just(150)),
+        st.tuples(st.sampled_from(["rotate", "poll", "restart"]), st.just(0), st.just(0)),
+    ),
+    max_size=14,
+)
+
+
+@given(st.sampled_from(["numbers", "dates", "elsewhere", "removed"]), TURNS)
+@example("numbers", [("rotate", 0, 0), ("write", 0, 1), ("poll", 0, 0), ("write", 1, 1)])
+@example("numbers", [("rotate", 0, 0), ("write", 0, 1), ("rotate", 0, 0), ("write", 0, 1), ("write", 2, 1)])
+@example("elsewhere", [("rotate", 0, 0), ("write", 0, 1), ("rotate", 0, 0), ("write", 0, 1)])
+@example("numbers", [("rotate", 0, 0), ("write", 0, 1), ("poll", 0, 0), ("write", 1, 1), ("restart", 0, 0)])
+def test_what_is_written_to_a_rotated_file_that_a_program_has_open_is_read_once(tmp_path_factory, style, turns) -> None:
+    folder = tmp_path_factory.mktemp("held")
+    log = HeldOpen(folder, style)
+    log.write(0, 1)
+    seen: list[str] = []
+    run = started(log, folder)
+    read(run)
+    for kind, age, number in [*turns, ("write", 0, 1), ("poll", 0, 0)]:
+        if kind == "rotate":
+            if log.rotated < 5 and (style != "removed" or log.path.stat().st_size):
+                if style == "removed":
+                    read(run)  # what is removed before it is read is nobody's
+                log.rotate()
+        elif kind == "poll":
+            read(run)
+        elif kind == "restart":
+            read(run)  # so that it is known which files there are
+            if style != "removed":
+                run.close()
+                seen += [row[0] for row in run.values]
+                assert run.errors == []
+                run = started(log, folder)
+        elif age < min(len(log.ends), 2 if style == "removed" else 9):  # older ones are nowhere
+            if kind == "half":
+                log.write_half(age, number, run)
+            else:
+                log.write(age, number)
+    run.close()
+    seen += [row[0] for row in run.values]
+    assert run.errors == []
+    assert sorted(seen) == sorted(log.lines)
+    for file in {line.split()[-1] for line in seen}:
+        of_file = [int(line.split()[0]) for line in seen if line.split()[-1] == file]
+        assert of_file == sorted(of_file), "in the order in which the file has them"
+    for end in log.ends:
+        os.close(end)
+
+
+def test_files_that_were_rotated_long_ago_are_closed_and_nothing_is_lost_of_them(tmp_path) -> None:
+    (tmp_path / "held").mkdir()
+    log = HeldOpen(tmp_path / "held", "numbers")
+    run = started(log, tmp_path)
+    for number in range(20):
+        log.write(0, 100)
+        read(run)
+        log.rotate()
+        log.write(1, 70)
+        log.write(len(log.ends) - 1, 1)  # of a program that is never told
+        if number % 3 == 0:
+            log.lines.append(f"end of {number}")
+            log._write(log.ends[-2], log.lines[-1].encode())  # and the program dies
+    log.write(0, 1)
+    for _ in range(12):  # a minute, and more
+        read(run)
+    watched = [each for each in os.listdir("/proc/self/fd") if "app.log." in os.path.realpath(f"/proc/self/fd/{each}")]
+    run.close()
+    assert sorted(row[0] for row in run.values) == sorted(log.lines)
+    assert len(watched) == len(log.ends) - 1 + 5
+    for end in log.ends:
+        os.close(end)
+
+
+def test_a_rotated_file_is_not_kept_open_when_it_was_removed(tmp_path) -> None:
+    (tmp_path / "held").mkdir()
+    log = HeldOpen(tmp_path / "held", "removed")
+    log.write(0, 1)
+    run = started(log, tmp_path)
+    read(run)
+    log.rotate()
+    os.write(log.ends[-2], b"the end")  # of a program that dies
+    log.write(0, 1)
+    read(run)
+    assert ["the end"] in run.values
+    Path(f"{log.path}.1").unlink()
+    read(run)
+    os.write(log.ends[-2], b", but one\n")
+    read(run)
+    assert [", but one"] in run.values
+    before = len(os.listdir("/proc/self/fd"))
+    run.advance(60)
+    run.next(2)
+    assert len(os.listdir("/proc/self/fd")) == before - 1
+    run.close()
+    for end in log.ends:
+        os.close(end)
+
+
+def test_what_can_not_be_found_between_two_files_is_told_by_the_byte(tmp_path) -> None:
+    log = Log(tmp_path)
+    log.add(3)
+    run = run_spout(TailSpout(log.path))
+    read(run)
+    size = log.path.stat().st_size
+    log.path.unlink()
+    log.add(1)
+    read(run)
+    run.close()
+    (told,) = (text for _, text in run.logged)
+    assert f"after {size} bytes of it were read; app.log comes next, from its first byte" in told
