@@ -25,7 +25,7 @@ from tests.servers import free_port
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT, MINE, OTHER, GROUP = 0, 1234, 1235, 50
+ROOT, MINE, OTHER, GROUP = 0, 1234, 1235, 54321
 FOLDERS = ("top", "top/project", "elsewhere", "further")
 LINKS = ("elsewhere/link", "further/settings")  # what multilang.toml leads to, if it is a link
 
