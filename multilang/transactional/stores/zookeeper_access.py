@@ -65,7 +65,7 @@ class ZooKeeperAccess:
 
     @property
     def unknown(self) -> str:
-        """What to look at if the server knows no ids for ACLs, in the words of a message."""
+        """The reason why the server may know no ids for ACLs, in the words of a message."""
         if self._digest is None and self._section is None and self._certificate is not None:
             return (
                 f"does this ZooKeeper ask for certificates (ssl.clientAuth)? It does not know the one of {_KEYSTORE}, so that nodes can't "
