@@ -1,42 +1,63 @@
 """Descriptions of components, by which a task's process finds out whether it found the component that was submitted.
 
 Another process finds a topology by the name of its module, and builds it anew by importing that. What it builds is another
-topology where the script binds the name a second time (``if __name__ == "__main__": topology = build(1000)``, a loop), builds
-by what only it knows (``sys.argv``), or replaces a method or an attribute afterwards. Then the answer would be wrong, in silence.
+topology where the script binds a name a second time (``if __name__ == "__main__": topology = build(1000)``, a loop, ``FACTOR = 2``),
+builds by what only it knows (``sys.argv``), or replaces a method or an attribute afterwards. Then the answer would be wrong, in silence.
 
-So the submitting process describes each component as *parts*, a short digest for each: its class, the code and the plain
-attributes of its class, each argument that it was made with, each plain attribute that was set after it was made, and its
-streams. Its conf is not one of them: a task's process gets that of the submitted topology. The process describes what it found in the same way, and refuses a
-difference, which it names. No value is part of a description, so that it tells no secret. What ``__init__`` makes of its
-arguments is not compared: a random number or a lock differs in each process. Nor is what code finds by a global name.
+So the submitting process describes each component as *parts*, a short digest for each: its class, the code and the attributes
+of its class, each argument that it was made with, each attribute that was set after it was made, its streams, and what its code
+finds by global names. That is followed: the code of functions and classes that are the user's own, what that code finds, and
+so on; of what is installed, the name counts. Its conf is not a part: a task's process gets that of the submitted topology. The
+process describes what it found in the same way, and refuses a difference, which it names. No value is part of a description, so
+that it tells no secret.
+
+Two processes that build the same topology may yet differ, and that is no difference:
+
+- What ``__init__`` makes of its arguments: a random number or a lock is another one in each process.
+- What is remembered: the code of an object's class shows which attributes it fills when somebody looks (``uses.memory_of``), and code
+  that reads a global name shows whether it writes into what it finds (``Uses``).
+- What a module or a class makes by a call, as ``time.time()``, and nothing else in its file sets (``uses.varies``). A debug line
+  of the log names it.
+- The order of sets and dicts, the name of ``__main__``, the folder of the topology's files.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from copyreg import dispatch_table
+from functools import cached_property
 from hashlib import blake2b
+from itertools import islice
+from marshal import dumps
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
 from multilang.component.base import Component, made_with
 from multilang.component.errors import ConfigError
+from multilang.topology.uses import as_written, codes_in, members_of, memory_of, uses_of, varies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from multilang.topology.model import ComponentSpec, Topology
+    from multilang.topology.uses import Uses
 
 _OURS = ("multilang", "spark_bridge")
-_PLAIN = (type(None), bool, int, float, str, bytes)
+_NUMBERS = {type(None), bool, int, float, bytes}
+_PLAIN = {*_NUMBERS, str}
 _CONTAINERS = (list, tuple, dict, set, frozenset)
+_CODE = (FunctionType, MethodType, staticmethod, classmethod, property, cached_property)
+_FUNCTIONAL = ("functools", "operator")
 _OF_PYTHON = "~"
-_OR = "|"
+_GLOBAL = "what "
 _DEEPEST = 100
-_MOST = 100_000  # parts of one value that are looked at: a model or a table among the arguments costs no seconds
-_LONG = 1000  # characters from which on a digest stands for a text
+_MOST = (
+    20_000  # parts of one value that are looked at one by one: a model or a table among the arguments costs no seconds
+)
 PYTHON = "python"  # the part that names the Python of the digests
+MODULES = "modules"  # the one with the names of the modules whose code is followed
 
 
 def submission(topology: Topology, arguments: Sequence[str], *only: str, root: str = "") -> dict[str, Any]:
@@ -60,15 +81,7 @@ def parts_of(spec: ComponentSpec, root: str = "") -> dict[str, str]:
         spec: The component.
         root: The folder of the topology's files, which paths among its arguments may begin with.
     """
-    parts = {PYTHON: f"{sys.implementation.cache_tag}-{sys.flags.optimize}"}
-    parts.update(
-        (f"its stream {name!r}", digest([list(stream.fields), stream.direct])) for name, stream in spec.streams.items()
-    )
-    component: Any = spec.component
-    while isinstance(component, Component):
-        parts.update(_own_parts(component, root))
-        component = component.wrapped
-    return parts
+    return _Description(spec, root).parts
 
 
 def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, root: str = "") -> None:
@@ -86,48 +99,157 @@ def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, 
     submitted = submission["components"].get(spec.id)
     if submitted is None:
         return
-    found = parts_of(spec, root)
+    description = _Description(spec, root, submitted)
+    found = description.parts
     same_python = submitted.get(PYTHON) == found[PYTHON]
     for part in {**submitted, **found}:
         before, now = submitted.get(part, ""), found.get(part, "")
-        if part == PYTHON or (not same_python and _OF_PYTHON in before[:1] + now[:1]):
+        if before == now or part in (PYTHON, MODULES) or (not same_python and _OF_PYTHON in before[:1] + now[:1]):
             continue
-        if not set(before.split(_OR)) & set(now.split(_OR)):
-            raise ConfigError(
-                f"component {spec.id!r} of {where} is not the one that was submitted: {part} differs. A task's process imports "
-                "the module, and builds the topology anew: build it there in the same way in each process, outside of "
-                'if __name__ == "__main__", from nothing that only the submitting process has (its arguments, a loop, an '
-                "attribute set later), give what varies by the conf, and change the file only between runs"
+        if not (before and now) and (part.startswith(_GLOBAL) or not same_python):
+            continue  # code that one of the two has not, which differs, or which another Python has compiled
+        if part in description.bound and varies(*description.bound[part]):
+            import logging
+
+            logging.getLogger(__name__).debug(
+                "component %r: %s differs in each process; it is not compared", spec.id, part
             )
-
-
-def _own_parts(component: Component, root: str) -> Iterator[tuple[str, str]]:
-    kind = type(component)
-    name = kind.__name__
-    yield "its class", digest(kind)
-    for base in kind.__mro__:
-        if base.__module__.partition(".")[0] in (*_OURS, "builtins", "abc", "typing"):
             continue
-        for attribute, value in vars(base).items():
-            if isinstance(value, FunctionType | staticmethod | classmethod | property):
-                yield f"the code of {base.__name__}.{attribute}", digest(value)
-            elif isinstance(value, _PLAIN) and not attribute.startswith("__"):
-                yield f"the attribute {attribute!r} of the class {base.__name__}", digest(value, root)
-    arguments, named, before = made_with(component)
-    names = _parameters(kind)
-    given: dict[Any, Any] = {names[n] if n < len(names) else n + 1: each for n, each in enumerate(arguments)}
-    for argument, value in {**given, **named}.items():
-        if value is not component.wrapped:
-            yield f"the argument {argument!r} of {name}", digest(value, root)
-    for attribute, value in vars(component).items():
-        was = before.get(attribute, before)
-        if (
-            was is not value
-            and not attribute.startswith("_")
-            and isinstance(value, (*_PLAIN, FunctionType))
-            and was != value
-        ):
-            yield f"the attribute {attribute!r} of {name}, set after it was made,", digest(value, root)
+        raise ConfigError(
+            f"component {spec.id!r} of {where} is not the one that was submitted: {part} differs. A task's process imports "
+            "the module, and builds the topology anew: build it there in the same way in each process, outside of "
+            'if __name__ == "__main__", from nothing that only the submitting process has (its arguments, a loop, a name or '
+            "attribute set later, the order of a set), give what varies by the conf, and change the file only between runs"
+        )
+
+
+class _Description:
+    """The parts of a component.
+
+    Args:
+        spec: The component.
+        root: The folder of the topology's files.
+        submitted: The parts of the component that was submitted, if this is the one that was found.
+
+    Attributes:
+        parts: The digests.
+        bound: The module and the name of each part that a module or class binds.
+    """
+
+    def __init__(self, spec: ComponentSpec, root: str, submitted: Mapping[str, str] | None = None) -> None:
+        self.parts = {PYTHON: f"{sys.implementation.cache_tag}-{sys.hexversion:x}-{sys.flags.optimize}"}
+        self.bound: dict[str, tuple[str, str]] = {}
+        self._root = os.path.normpath(root) if root else ""
+        self._finds = submitted is not None
+        self._own = set((submitted or {}).get(MODULES, "").split())
+        self._left: list[Any] = []  # functions and classes that are still to be followed
+        self._seen: dict[Any, Any] = {}
+        self._written: set[tuple[str, str]] = set()
+        for name, stream in spec.streams.items():
+            self._add(f"its stream {name!r}", [list(stream.fields), stream.direct])
+        component: Any = spec.component
+        while isinstance(component, Component):
+            self._add_component(component)
+            component = component.wrapped
+        self._follow()
+
+    def _add(self, part: str, value: Any, bound: tuple[str, str] | None = None) -> None:
+        while part in self.parts:  # two classes of one name
+            part += " "
+        if bound is not None:
+            self.bound[part] = bound
+        walk = _Walk(self._root, bound is not None, self._is_own)
+        self.parts[part] = walk.digest(value)
+        self._left += walk.met
+
+    def _add_component(self, component: Component) -> None:
+        kind = type(component)
+        name = kind.__name__
+        self._add("its class", kind)
+        arguments, named, before = made_with(component)
+        names = _parameters(kind)
+        given: dict[Any, Any] = {names[n] if n < len(names) else n + 1: each for n, each in enumerate(arguments)}
+        for argument, value in {**given, **named}.items():
+            if value is not component.wrapped:
+                self._add(f"the argument {argument!r} of {name}", value)
+        for attribute, value in vars(component).items():
+            was = before.get(attribute, before)
+            if was is value or attribute in memory_of(kind, True) or (was is before and attribute.startswith("_")):
+                continue
+            if self._is_comparable(value) and (was is before or digest(was) != digest(value)):
+                self._add(f"the attribute {attribute!r} of {name}, set after it was made,", value)
+
+    def _follow(self) -> None:
+        """Add what the code of functions and classes finds, what the code there finds, and so on."""
+        while self._left:
+            each = self._left.pop(0)
+            if id(each) in self._seen or not self._is_own(_home(each)):
+                continue
+            self._seen[id(each)] = each
+            if isinstance(each, type):
+                self._add_class(each)
+            else:
+                self._add_globals(each)
+        for part, place in self.bound.items():
+            if place in self._written:
+                del self.parts[part]
+        self.parts[MODULES] = " ".join(sorted(self._own))
+
+    def _is_own(self, module: object) -> bool:
+        """Return whether a module is the user's own, and not installed."""
+        # Where the component runs, modules that are installed here may stand beside the user's own.
+        if not self._finds and not _is_library(module):
+            self._own.add(_stem(str(module)))
+        return _stem(str(module)) in self._own
+
+    def _is_comparable(self, value: Any) -> bool:
+        """Return whether what a name stands for may be compared: a value or code, and not a lock, a client, a logger."""
+        kind: Any = type(value)
+        if kind in _PLAIN or kind in _CONTAINERS or isinstance(value, (*_CODE, type)):
+            return True
+        return kind.__eq__ is not object.__eq__ or kind.__module__ in _FUNCTIONAL or self._is_own(kind.__module__)
+
+    def _add_class(self, kind: type) -> None:
+        self._left += kind.__bases__
+        # What objects remember; and what they count, even in __init__.
+        left_out = memory_of(kind, True) | {
+            each for *_, its in members_of(kind) for uses in its for each in uses.updated
+        }
+        for attribute, value in list(vars(kind).items()):
+            if isinstance(value, _CODE):
+                self._add(f"the code of {kind.__name__}.{attribute}", value)
+                continue
+            is_python_s = attribute.startswith("_") and attribute.endswith("_")
+            if not is_python_s and attribute not in left_out and self._is_comparable(value):
+                place = kind.__module__, attribute
+                self._add(f"the attribute {attribute!r} of the class {kind.__name__}", value, place)
+
+    def _add_globals(self, function: FunctionType) -> None:
+        names = function.__globals__
+        module = str(names.get("__name__"))
+        for code in codes_in(function.__code__):
+            uses = uses_of(code)
+            self._written.update((module, name) for name in uses.bound)
+            for name, writes in uses.globals.items():
+                if name in names:
+                    self._add_global(module, name, names[name], uses, writes)
+
+    def _add_global(self, module: str, name: str, value: Any, uses: Uses, writes: bool) -> None:
+        part = f"{_GLOBAL}{name!r} is in {_stem(module)}"
+        is_code = isinstance(value, (type, BuiltinFunctionType, FunctionType, ModuleType))
+        is_fixed = is_code or type(value) in (*_PLAIN, tuple, frozenset)
+        if not is_fixed and (writes or not uses.stored.isdisjoint(getattr(value, "__dict__", ()))):
+            self._written.add((module, name))
+        if part not in self.parts:
+            if is_code or (self._is_own(module) and self._is_comparable(value)):
+                self._add(part, value, (module, name))
+            elif callable(value):
+                self._add(part, type(value))  # as what a test puts in the place of a function
+        if isinstance(value, ModuleType) and (value, uses) not in self._seen:
+            self._seen[value, uses] = value  # as modules may import each other
+            for attribute in uses.attributes:
+                if attribute in vars(value):
+                    self._add_global(value.__name__, attribute, vars(value)[attribute], uses, attribute in uses.changed)
 
 
 def _parameters(kind: type) -> tuple[str, ...]:
@@ -135,130 +257,175 @@ def _parameters(kind: type) -> tuple[str, ...]:
     return () if code is None else code.co_varnames[1 : code.co_argcount]
 
 
+def _is_library(module: object) -> bool:
+    """Return whether a module is installed, and not the user's own."""
+    found = sys.modules.get(str(module))
+    if found is None or module == "__main__":
+        return False
+    file = getattr(found, "__file__", None)
+    return (
+        file is None
+        or _is_ours(module)
+        or not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
+        or file.startswith(os.path.dirname(os.__file__) + os.sep)
+    )
+
+
+def _is_ours(module: object) -> bool:
+    return str(module).partition(".")[0] in _OURS
+
+
+def _home(value: Any) -> object:
+    """Return the name of the module that a class or function is from, whatever a decorator made it look like."""
+    return value.__globals__.get("__name__") if isinstance(value, FunctionType) else value.__module__
+
+
 def digest(value: object, root: str = "") -> str:
     """Return a short digest of a value, the same in each process that makes the value in the same way.
 
-    It begins with ``~`` if it may be another one under another Python. If there is code in it, a second one follows, in which
-    the text of its source stands for the code: what a tool such as pytest has rewritten is the same by that.
+    It begins with ``~`` if it may be another one under another Python.
     """
-    walk = _Walk(root)
-    walk.see(value)
-    found = ("" if walk.is_plain else _OF_PYTHON) + _short("\n".join(walk.texts))
-    if walk.has_code:
-        walk = _Walk(root, by_source=True)
-        walk.see(value)
-        found += _OR + _OF_PYTHON + _short("\n".join(walk.texts))
-    return found
-
-
-def _short(value: str | bytes) -> str:
-    return blake2b(
-        value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass"), digest_size=6
-    ).hexdigest()
+    return _Walk(os.path.normpath(root) if root else "").digest(value)
 
 
 class _Walk:
-    """A walk through a value, which gives the same texts in each process that makes the value in the same way."""
+    """A walk through a value, which gives the same form in each process that makes the value in the same way.
 
-    def __init__(self, root: str, by_source: bool = False) -> None:
-        self.texts: list[str] = []
-        self.is_plain = True
-        self.has_code = False
-        self._root = os.path.normpath(root) if root else ""
-        self._by_source = by_source
+    Args:
+        root: The folder of the topology's files.
+        strict: Whether the value may have been used since it was made.
+        is_own: Whether the code of a module's functions is looked at, and not their names.
+    """
+
+    def __init__(self, root: str, strict: bool = False, is_own: Callable[[object], bool] = bool) -> None:
+        self.met: list[Any] = []  # functions and classes
+        self._root = root
+        self._strict = strict
+        self._is_own = is_own
+        self._is_plain = True
+        self._left = _MOST
         self._around: list[object] = []  # what the place in the walk is inside of
 
-    def see(self, value: Any) -> None:
-        texts, around = self.texts, self._around
-        if len(texts) > _MOST:
-            return
+    def digest(self, value: object) -> str:
+        form = dumps(self.form(value), 2)
+        return ("" if self._is_plain else _OF_PYTHON) + blake2b(form, digest_size=8).hexdigest()
+
+    def form(self, value: Any) -> Any:
+        """Return what stands for a value: plain values, in lists."""
         kind = type(value)
+        if kind in _NUMBERS:
+            return value
+        if kind is str:
+            return self._text(value)
         if hasattr(kind, "__fspath__"):
-            value = os.fspath(value)
-            kind = type(value)
-        if kind is str and value == "__main__":
-            value = _main()
-        elif kind is str and value.startswith(os.sep):
-            value = os.path.normpath(value)
-        if self._root and kind is str and value.startswith(self._root):
-            texts.append(f"below {value.removeprefix(self._root)!r}")
-        elif kind in (str, bytes) and len(value) > _LONG:
-            texts.append(f"{kind.__name__} {_short(value)}")
-        elif kind in _PLAIN:
-            texts.append(f"{kind.__name__} {value!r}")
-        elif isinstance(value, type | BuiltinFunctionType | ModuleType):
-            texts.append(_name(value))
-        elif any(each is value for each in around) or len(around) > _DEEPEST:
-            texts.append("again")
-        else:
-            self.is_plain = self.is_plain and kind in _CONTAINERS
-            around.append(value)
-            texts.append(_name(kind))
-            if kind in _CONTAINERS:
-                texts.append(str(len(value)))
-            elif kind is CodeType:
-                self.has_code = True
-            source = _source(value) if self._by_source and kind is CodeType else None
-            for part in _inside(value, kind) if source is None else (source,):
-                self.see(part)
-            texts.append("end")
-            around.pop()
-
-
-def _inside(value: Any, kind: type) -> Iterator[Any]:
-    """Return what makes up a value."""
-    if kind is list or kind is tuple:
-        yield from value
-    elif kind is dict:
-        for key, each in value.items():
-            yield key
-            yield each
-    elif kind in (set, frozenset):
-        if len(value) <= _MOST // 10:
-            yield from sorted(map(digest, value))
-    elif kind is FunctionType:
-        yield value.__qualname__
-        yield value.__code__
-        # Not what is in a dict, list or set there: it may be a memory of earlier calls.
-        yield from map(_if_fixed, value.__defaults__ or ())
-        yield from map(_if_fixed, (value.__kwdefaults__ or {}).values())
-        for cell in value.__closure__ or ():
-            try:
-                yield _if_fixed(cell.cell_contents)
-            except ValueError:  # it is empty
-                yield None
-    elif kind is CodeType:
-        yield value.co_code
-        yield value.co_names
-        yield value.co_varnames
-        yield value.co_consts
-    elif kind is MethodType:
-        yield value.__func__
-        yield value.__self__
-    elif kind in (staticmethod, classmethod):
-        yield value.__func__
-    elif kind is property:
-        yield from (value.fget, value.fset, value.fdel)
-    else:
+            return self.form(os.fspath(value))
+        self._left -= 1
+        if any(each is value for each in self._around) or len(self._around) > _DEEPEST or self._left < 0:
+            return ["again"]
+        if isinstance(value, type | FunctionType):
+            self.met.append(value)
+        if isinstance(value, type | BuiltinFunctionType | ModuleType) or (
+            kind is FunctionType and not self._is_own(_home(value))
+        ):
+            inside = [getattr(value, "__wrapped__", None)] if kind is FunctionType else []
+            if inside and _is_ours(_home(value)):
+                inside += _enclosed(value)
+            return [_name(value), *map(self.form, inside)]
+        self._around.append(value)
         try:
-            made = value.__reduce_ex__(2)
-        except Exception:  # noqa: BLE001 - a lock, a socket, a client: its class says enough
-            return
-        yield from made if isinstance(made, tuple) else (made,)
+            if kind in _CONTAINERS:
+                return [kind.__name__, len(value), self._items(value, kind)]
+            self._is_plain = False
+            return [_name(kind), *map(self.form, self._inside(value, kind))]
+        finally:
+            self._around.pop()
+
+    def _text(self, value: str) -> Any:
+        if value == "__main__":
+            return _main()
+        if value.startswith(os.sep):
+            value = os.path.normpath(value)
+        if self._root and value.startswith(self._root):
+            return ["below", value.removeprefix(self._root)]
+        return value
+
+    def _items(self, value: Any, kind: type) -> Any:
+        """Return what stands for the items of a container, fast if they are plain."""
+        if kind is dict:
+            pairs = zip(self._items(list(value), list), self._items(list(value.values()), list), strict=False)
+            return sorted(pairs, key=_dumped)
+        kinds = set(map(type, value))
+        if kinds <= _NUMBERS:
+            found = list(value)
+        elif kinds == {str}:
+            found = [self._text(each) if each[:1] in "/_" else each for each in value]
+        elif kind in (list, tuple) or len(value) <= _MOST // 10:
+            found = [self.form(each) for each in islice(value, max(self._left, 0))]
+        else:
+            return []
+        return (
+            found
+            if kind in (list, tuple)
+            else sorted(found, key=None if kinds == {int} or (kinds == {str} and not self._root) else _dumped)
+        )
+
+    def _inside(self, value: Any, kind: type) -> Iterator[Any]:
+        """Return what makes up a value."""
+        if kind is FunctionType:
+            yield value.__qualname__
+            yield as_written(value)
+            # Not what is in a dict, list or set there: it may be a memory of earlier calls.
+            yield from map(_if_fixed, value.__defaults__ or ())
+            yield from map(_if_fixed, (value.__kwdefaults__ or {}).values())
+            yield from _enclosed(value)
+        elif kind is CodeType:
+            yield value.co_code
+            yield value.co_names
+            yield value.co_varnames
+            yield value.co_consts
+        elif kind is MethodType:
+            yield value.__func__
+            yield value.__self__
+        elif kind in (staticmethod, classmethod):
+            yield value.__func__
+        elif kind is property:
+            yield from (value.fget, value.fset, value.fdel)
+        elif kind is cached_property:
+            yield value.func
+        elif "__wrapped__" in getattr(value, "__dict__", ()):  # a cache around a function
+            yield value.__wrapped__
+        else:
+            try:
+                made = dispatch_table[kind](value) if kind in dispatch_table else value.__reduce_ex__(2)
+            except Exception:  # noqa: BLE001 - a lock, a socket, a client: its class says enough
+                return
+            self.met.append(kind)
+            for part in made if isinstance(made, tuple) else (made,):
+                # The attributes, those in slots behind them; or the items of a dict of another class.
+                for each in part if made[2:3] == (part,) and isinstance(part, tuple) else (part,):
+                    yield self._fixed(each, kind) if type(each) is dict else each
+
+    def _fixed(self, attributes: dict[Any, Any], kind: type) -> dict[Any, Any]:
+        memory = memory_of(kind, self._strict)
+        return {name: each for name, each in attributes.items() if name not in memory}
+
+
+def _dumped(form: Any) -> bytes:
+    return dumps(form, 2)
+
+
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """Return what a function has of the one around it, but for what it may fill there."""
+    changed = {name for each in codes_in(function.__code__) for name in uses_of(each).changed}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield _if_fixed(cell.cell_contents) if name in changed else cell.cell_contents
+        except ValueError:  # it is empty
+            yield None
 
 
 def _if_fixed(value: Any) -> Any:
     return type(value) if isinstance(value, dict | list | set) else value
-
-
-def _source(code: CodeType) -> str | None:
-    """Return the text of the source of some code, if it is known."""
-    from inspect import getsource
-
-    try:
-        return getsource(code)
-    except (OSError, TypeError, IndexError, SyntaxError):
-        return None
 
 
 def _main() -> str:
@@ -269,9 +436,14 @@ def _main() -> str:
     return str(name).removesuffix(".__main__") or "__main__"
 
 
-def _name(value: Any) -> str:
-    """Return the name of a class, function or module, with the name of its file: that of its module differs between processes."""
-    module = getattr(value, "__module__", None) or ""
+def _stem(module: str) -> str:
+    """Return the name of a module's file, or package: the module's own differs between processes."""
     file = getattr(sys.modules.get(module), "__file__", None) or module.replace(".", "/")
-    stem = file.rpartition("/")[2].partition(".")[0]
-    return f"{module.rpartition('.')[2] if stem == '__init__' else stem} {getattr(value, '__qualname__', None) or value.__name__}"
+    stem = str(file).rpartition("/")[2].partition(".")[0]
+    return module.rpartition(".")[2] if stem == "__init__" else stem
+
+
+def _name(value: Any) -> str:
+    if isinstance(value, ModuleType):
+        return _stem(value.__name__)
+    return f"{_stem(getattr(value, '__module__', None) or '')} {getattr(value, '__qualname__', None) or value.__name__}"
