@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests import differential
+from tests.differential import plain
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, Record, check_same, counted
 from tests.differential.shapes import Shape, sample
@@ -75,3 +76,25 @@ def test_storm_gives_what_the_embedded_cluster_gives(
         finally:  # what is missing is said by name
             for number, shape in enumerate(given):
                 check_same(shape, due[number], Outcome("Storm", there(number, shape)))
+
+
+def test_unanchored_refused_and_aliased_tuples_give_what_plain_python_does(
+    storm: Cluster, nimbus: Nimbus, tmp_path: Path
+) -> None:
+    shapes = {
+        name: {"rows": 12, "tasks": 2, "reliable": name == "reliable", "steps": [(2, True, True), (1, False, True)]}
+        for name in ("reliable", "unreliable")
+    }
+    shutil.copy(HERE / "plain.py", tmp_path)
+    for name, shape in shapes.items():
+        text = f"from plain import built\n\ntopology = built({shape!r}, {str(tmp_path / name)!r})\n"
+        (tmp_path / f"{name}_rows.py").write_text(text)
+        give(storm, tmp_path / f"{name}_rows.py", name)
+    for name, shape in shapes.items():
+        wanted = 2 * [plain.worked_out(shape)]
+        try:
+            wait_for(
+                lambda name=name, wanted=wanted: plain.written(tmp_path / name) == wanted, f"all of {name} is there"
+            )
+        finally:  # what differs is said by name
+            assert plain.written(tmp_path / name) == wanted

@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.topology import load_topology
 from spark_bridge.job import NotOnSparkError, run_topology
-from tests.differential import components
+from tests.differential import components, plain
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, check_same, counted
+from tests.differential.plain import REBOUND_SCRIPT as SCRIPT
 from tests.differential.shapes import Shape, sample
 from tests.soak import SOAK
+from tests.streams import skewed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,3 +77,35 @@ def test_what_spark_cannot_express_is_refused_by_name(
     with pytest.raises(NotOnSparkError, match=refusal.replace("{id}", f"({ids})")):
         run_topology(topology, {}, spark)
     assert not (tmp_path / "record").exists()
+
+
+@pytest.mark.parametrize("reliable", [True, False])
+def test_unanchored_refused_and_aliased_tuples_give_what_plain_python_does(
+    spark: SparkSession, tmp_path: Path, reliable: bool
+) -> None:
+    shape = {"rows": 12, "tasks": 2, "reliable": reliable, "steps": [(2, True, True), (1, False, True)]}
+    with run_topology(plain.built(shape, str(tmp_path / "record")), {}, spark, max_replays=10) as result:
+        assert not result.lost
+    assert plain.written(tmp_path / "record") == 2 * [plain.worked_out(shape)]
+
+
+def test_skewed_sources_give_what_plain_python_does(spark: SparkSession) -> None:
+    shape = {
+        "sources": [(2, 0.05, 0.005, 0), (1, 0.2, 0.0, 2)],
+        "steps": [("fold", 2)],
+        "together": [("unordered", 1), ("repartition", 2)],
+        "tasks": 2,
+        "window": "tumbling",
+    }
+    with run_topology(skewed.built(shape), {}, spark) as result:
+        assert not result.rdd("lates").collect()
+        found = [{"value": value} for (value,) in result.rdd("end").collect()]
+    assert skewed.seen(found) == skewed.worked_out(shape)
+
+
+def test_what_a_process_binds_again_is_what_runs(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rebound.py").write_text(SCRIPT.format(then=""))
+    topology = load_topology(str(tmp_path / "rebound.py"))
+    vars(sys.modules["rebound"])["FACTOR"] = 1000
+    with run_topology(topology, {}, spark) as result:
+        assert sorted(result.rdd("times").collect()) == [[1], [2001], [4001]]
