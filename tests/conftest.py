@@ -93,6 +93,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep what topologies store out of the home of who runs the tests, where an earlier run's would be found again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MULTILANG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     from tests.servers import RedisServer, running

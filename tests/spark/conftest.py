@@ -53,14 +53,6 @@ def durable(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]
     return conf_of(request.param, request, tmp_path)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep the usual file of watermarks out of the home of who runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MULTILANG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
-
-
 @pytest.fixture(scope="session")
 def spark_programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):

@@ -16,6 +16,7 @@ from multilang.streams import StreamBuilder
 from multilang.testing import make_tuple, run_bolt
 from multilang.topology import TopologyError
 from multilang.windowing import Count, Session, Sliding, StatefulWindowedBolt, Tumbling, WindowedBolt, seconds
+from tests.patience import PACE
 
 TIMEOUT = 4
 CONF = {"topology.message.timeout.secs": TIMEOUT}
@@ -190,19 +191,20 @@ class Forgets(Bolt):
             self.ack(tup)
 
 
-@pytest.mark.parametrize("mode", ["inprocess", "process"])
-def test_in_real_time(mode, tmp_path):
+@pytest.mark.parametrize(("mode", "secs"), [("inprocess", 1.5), ("process", 4.0)])
+def test_in_real_time(mode, secs, tmp_path):
+    secs *= PACE
     builder = TopologyBuilder()
-    builder.set_spout("script", Script([0.0] * 4 + [3.2] * 7 + [6.4]))
+    builder.set_spout("script", Script([0.0] * 4 + [2.2 * secs] * 7 + [4.4 * secs]))
     builder.set_bolt("between", Passes).shuffle_grouping("script")
     builder.set_bolt("windows", Threes).shuffle_grouping("between")
     builder.set_bolt("outer", Outer).shuffle_grouping("windows")
-    conf = {"topology.message.timeout.secs": 1.5, "test.go": str(tmp_path / "go")}
+    conf = {"topology.message.timeout.secs": secs, "test.go": str(tmp_path / "go")}
     with LocalCluster(mode) as cluster:
         run = cluster.submit(builder.build("outlive", conf), capture=["outer"])
-        run.wait(lambda run: all(task.alive for task in run.tasks), timeout=60)
+        run.wait(lambda run: all(task.alive for task in run.tasks), timeout=60 * PACE)
         (tmp_path / "go").touch()
-        run.wait(lambda run: len(run.captured("outer")) > 1, timeout=60)
+        run.wait(lambda run: len(run.captured("outer")) > 1, timeout=60 * PACE)
         assert [x["ns"] for x in run.captured("outer")] == [[*range(6)], [*range(6, 12)]]
         assert run.counters["script"].failed == 0
 
