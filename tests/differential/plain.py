@@ -77,7 +77,7 @@ class Counts(StatefulBasicBolt):
     output_fields = []
 
     def initialize(self, conf, context):
-        self.record = os.open(conf[RECORD], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        self.record = conf[RECORD]
 
     def init_state(self, state):
         self.state = state
@@ -85,7 +85,9 @@ class Counts(StatefulBasicBolt):
     def process(self, tup):
         key, _, row = tup.values
         self.state.put(key, self.state.get(key, 0) + 1)
-        os.write(self.record, (json.dumps([row["n"], row["by"], key, self.state.get(key)]) + "\n").encode())
+        # Opened each time: on Spark the object goes on in another process with each round.
+        with open(self.record, "a") as record:
+            record.write(json.dumps([row["n"], row["by"], key, self.state.get(key)]) + "\n")
 
 
 def numbers(rows, task):
