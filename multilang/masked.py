@@ -16,22 +16,35 @@ if TYPE_CHECKING:
 MASK = "***"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_WORDS = "password|passwd|passphrase|passcode|authorization|pwd|secret|payload|token|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
+_WORDS = "passwords?|passwd|passphrase|passcode|authorization|pwd|secrets?|payload|token|(?:access|api|auth|bearer|refresh)[._-]?tokens|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
 # The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
-_KEY = rf"(?:{_WORDS}|(?:secret|api|access|private|signing|encryption|session|keystore)[._-]?key|key\.pem|(?:jaas|oauthbearer)\.config)"
+_KEY = (
+    rf"(?:{_WORDS}|(?:secret|api|access|account|private|signing|encryption|session|shared|master|keystore)[._-]?keys?"
+    r"|(?:access|amz)[._-]?signature|key\.pem|(?:jaas|oauthbearer)\.config)"
+)
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+# In a text, nothing tells where a password ends: it may have quotes, commas, slashes and what else a text has after it. So
+# each pattern takes as much as may belong to it: rather too much is hidden than a part of a password shown.
 _SLASHES = r":(?:\\*/){2}"  # JSON may write a slash as \/
-# A password may have slashes and more; it ends at the last @ before another address begins.
-_ADDRESS = re.compile(rf"""((?:\bhttps?)?{_SLASHES}[^\s/:@"'\\]*):((?:(?!{_SLASHES})[^\s"'])+)@""")
-_PORT = re.compile(r"\d{1,5}\\*/")
-_HEADER = re.compile(r"(authorization\W{1,6}(?:bearer|basic|digest|negotiate|token)\s+)[^\s\"',;\\]+", re.IGNORECASE)
-_QUOTED = r"""\\+".*?\\"|[bu]?"(?:[^"\\]|\\.)*"?|[bu]?'(?:[^'\\]|\\.)*'?"""
-_BARE = r"""[^\s,;&"'{}\[\]\\]+"""
-_ENTRY = re.compile(  # what stands after a key of JSON or Python, or in KEY=VALUE; not the words of a sentence
-    rf"""({_KEY}(?:\\*["']\s*[:=]\s*(?={_QUOTED}|{_BARE})|\s*[:=]\s*(?={_QUOTED})|=))({_QUOTED}|{_BARE})""",
-    re.IGNORECASE | re.DOTALL,
+_ADDRESSES = re.compile(rf"(?:[^\s,;|]|[,;|](?!\w+{_SLASHES}))+")  # a word, or a part of it that begins with an address
+_BEGIN = re.compile(_SLASHES)
+_PORT = re.compile(r"(?:80|443|8080|8443)\\*/")  # as in http://host:80/about@me
+_BARE = r"""\S*?(?=[,;"')\]}\\]{0,3}(?:\s|\Z))"""
+_HEADER = re.compile(rf"(authorization\W{{1,6}}(?:bearer|basic|digest|negotiate|token)\s+){_BARE}", re.IGNORECASE)
+_END = r"""(?=[)\]}/?>]*(?:\Z|\s|\\+[nrt"']|["'](?=\Z|[\s,)\]}])|[,;:.&](?=\Z|\s|["'\[{\\]|[\w.-]+["']?[=:])))"""
+_QUOTED = re.compile(rf"""[bu]?((\\*)(["'])).*?(?:(?<!\\)\1{_END}|\Z)""", re.IGNORECASE | re.DOTALL)
+_PART = re.compile(r"""(?<!\\)(\\*)(["']).*?(?:(?<!\\)\1\2|\Z)|[\[({]|[\])}]""", re.DOTALL)  # of a list or an object
+_LITERAL = re.compile(r"(?:-?\d[\d.eE+-]*|null|true|false|None|True|False)(?=[\s,}\])]|\Z)")
+_REFERENCE = re.compile(r"""\{\s*\\*["'](?:env|file)\\*["']\s*:\s*(\\*["'])[^"'\\]*\1\s*\}""")
+_ONE_WORD = re.compile(r"(?:(?i:bearer|basic|digest|negotiate|token)|[A-Za-z][a-z]*(?:\(\))?[.,;:!?]?)(?=\s|\Z)")
+_NAMED = re.compile(  # the key of a secret and what stands between it and its value, in JSON, Python, YAML or KEY=VALUE
+    rf"""(?P<begin>^[^\S\n]*(?:- )?[\w.-]*?)?(?P<key>{_KEY})(?P<quote>\\*["'])?(?P<sign>[^\S\n]*[:=]=?>?[^\S\n]*)(?=\S)""",
+    re.IGNORECASE | re.MULTILINE,
 )
+_WORD = re.compile(_BARE)
+_ENDED = re.compile(_END)
 
 
 def harmless(line: str, of_json: bool = False) -> str:
@@ -59,43 +72,69 @@ def is_reference(value: object) -> bool:
     return isinstance(value, dict) and len(value) == 1 and next(iter(value)) in ("env", "file")
 
 
-def masked(value: Any) -> Any:
-    """Return a conf, or any value of JSON, with ``***`` for its secrets. The value itself stays as it is."""
+def masked(value: Any, key: object = None) -> Any:
+    """Return a conf, a text or any value of JSON with ``***`` for its secrets. The value itself stays as it is.
+
+    Args:
+        value: The value.
+        key: The key that it has, if it has one: all of it may be a secret, by this name.
+    """
+    if isinstance(key, str) and value is not None and is_secret(key) and not is_reference(value):
+        return MASK
     if isinstance(value, dict):
-        return {key: _entry(key, item) for key, item in value.items()}
+        return {each: masked(item, each) for each, item in value.items()}
     if isinstance(value, list | tuple):
         return [masked(item) for item in value]
     return masked_text(value) if isinstance(value, str) else value
 
 
-def masked_texts(value: Any) -> Any:
-    """Return a value of JSON with each text in it as ``masked_text`` returns it, whatever its keys are."""
-    if isinstance(value, dict):
-        return {key: masked_texts(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [masked_texts(item) for item in value]
-    return masked_text(value) if isinstance(value, str) else value
-
-
 def masked_text(text: str) -> str:
     """Return a text with ``***`` for the passwords in its addresses, and for what follows the names of secrets."""
-    if "@" in text:
-        text = _ADDRESS.sub(_without_password, text)
+    if "@" in text and "/" in text:
+        text = _ADDRESSES.sub(_without_password, text)
     text = _HEADER.sub(rf"\1{MASK}", text)
-    return _ENTRY.sub(lambda found: f"{found[1]}{_same_quotes(found[2])}", text)
+    parts: list[str] = []
+    at = 0
+    while found := _NAMED.search(text, at):
+        value = found.end()
+        end = _end(text, value, found)
+        quoted = _QUOTED.match(text, value)
+        parts += (text[at:value], "" if end == value else f"{quoted[1]}{MASK}{quoted[1]}" if quoted else MASK)
+        at = end
+    return "".join((*parts, text[at:]))
 
 
-def _entry(key: Any, item: Any) -> Any:
-    if not isinstance(key, str) or item is None or is_reference(item) or not is_secret(key):
-        return masked(item)
-    return MASK
+def _end(text: str, at: int, found: re.Match[str]) -> int:
+    """Return where a secret's value ends that begins at a place; the place itself, if it is no secret."""
+    if _REFERENCE.match(text, at):
+        return at
+    if value := _QUOTED.match(text, at) or (found["quote"] and _LITERAL.match(text, at)):
+        at = value.end()
+    elif text[at] in "[{(":
+        at = _end_of_list(text, at)
+    elif found["sign"][-1].isspace() and (word := _ONE_WORD.match(text, at)):
+        before = text[found.start("key") - 1 : found.start("key")]
+        is_line = found["begin"] is not None and text[word.end() : word.end() + 1] in ("", "\n")
+        if not is_line and found["key"].isalpha() and not (before.isalnum() or before in tuple("._-")):
+            return at  # a sentence, such as "password: required"
+    rest = None if found["quote"] and _ENDED.match(text, at) else _WORD.match(text, at)
+    return rest.end() if rest else at
+
+
+def _end_of_list(text: str, at: int) -> int:
+    """Return where a list or an object ends, which may be the end of a text that was cut."""
+    depth = 0
+    for part in _PART.finditer(text, at):
+        depth += 0 if part[2] else 1 if part[0] in "[({" else -1
+        if not depth:
+            return part.end()
+    return len(text)
 
 
 def _without_password(found: re.Match[str]) -> str:
-    is_port = found[1].startswith("http") and _PORT.match(found[2])  # as in http://host:80/about@me
-    return found[0] if is_port else f"{found[1]}:{MASK}@"
-
-
-def _same_quotes(value: str) -> str:
-    quote = re.match(r"\\*[\"']", value)
-    return f"{quote[0]}{MASK}{quote[0]}" if quote else MASK
+    before, at, host = found[0].rpartition("@")
+    begin = _BEGIN.search(before)
+    user, colon, password = before[begin.end() :].partition(":") if begin else ("", "", "")
+    if not (begin and colon) or (before[: begin.start()].endswith(("http", "https")) and _PORT.match(password)):
+        return found[0]
+    return f"{before[: begin.end()]}{user}:{MASK}{at}{host}"

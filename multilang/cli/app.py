@@ -230,7 +230,7 @@ def run_app(arguments: list[str], watched: WatchedRun | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:  # such as a full disk; the status must not be 1, which says that tuples failed
-        click.echo(harmless(f"Error: {error}"), err=True)
+        click.echo(harmless(masked_text(f"Error: {error}")), err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF
     return status if isinstance(status, int) else 0

@@ -95,16 +95,16 @@ def show(topology: str | None, conf: dict[str, Any], where: str | None, as_json:
 def _document(found: dict[str, Given]) -> dict[str, Any]:
     return {
         key: {
-            "value": masked({key: each.value})[key],
+            "value": masked(each.value, key),
             "from": each.origin,
-            "over": [{"value": masked({key: other.value})[key], "from": other.origin} for other in each.over],
+            "over": [{"value": masked(other.value, key), "from": other.origin} for other in each.over],
         }
         for key, each in sorted(found.items())
     }
 
 
 def _shown(key: str, value: Any, root: Path) -> str:
-    value = masked({key: value})[key]
+    value = masked(value, key)
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return "\n".join(_path(each, root) for each in value)
     return _path(value, root) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multilang.masked import masked
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -45,8 +46,9 @@ class Ranking:
         self._seen[key] = self._seen.get(key, 0) + 1 if self._value is None else values[self._value]
 
     def rows(self, number: int) -> list[tuple[Any, Any]]:
-        """Return the greatest, equal ones in the order of their keys' text. Values that are no numbers come last."""
-        return nsmallest(number, self._seen.items(), key=_rank)
+        """Return the greatest, equal ones in the order of their keys' text, without secrets. Values that are no numbers come last."""
+        ranked = nsmallest(number, self._seen.items(), key=_rank)
+        return [(masked(key, self.top.key), masked(value, self.top.value)) for key, value in ranked]
 
 
 def _rank(item: tuple[Any, Any]) -> tuple[float, str]:

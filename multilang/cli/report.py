@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
 from multilang.cli.said import echo_document
 from multilang.cli.view import components_table, top_table
-from multilang.masked import masked_text, masked_texts
+from multilang.masked import masked, masked_text
 from multilang.runtime.status import RunStatus
 
 if TYPE_CHECKING:
@@ -59,9 +59,15 @@ class Outcome:
         }
 
 
+def status_document(status: RunStatus) -> dict[str, Any]:
+    """Return a status as JSON, without the secrets in what components said."""
+    document = status.as_json()
+    return {**masked(document), "history": document["history"]}  # numbers by the ids of components, such as "token"
+
+
 def write_json(outcome: Outcome) -> None:
     """Write the document to standard output."""
-    run = masked_texts(outcome.run.as_json())
+    run = status_document(outcome.run)
     del run["waiting_for"]  # here it is what the run waited for when it was cut short
     document: dict[str, Any] = {
         "topology": run.pop("topology"),
@@ -81,7 +87,7 @@ def write_json(outcome: Outcome) -> None:
     if outcome.problem is not None:
         document["problem"] = masked_text(outcome.problem)
     if outcome.waiting_for:
-        document["waiting_for"] = masked_texts(outcome.waiting_for)
+        document["waiting_for"] = masked(outcome.waiting_for)
     echo_document(document, 2)
 
 
@@ -119,6 +125,6 @@ def summary(outcome: Outcome) -> Iterable[str]:
     if outcome.problem is not None:
         yield masked_text(outcome.problem)
     elif outcome.end in ("interrupted", "terminated"):
-        yield f"{outcome.end} before everything was processed{outcome.waited()}"
+        yield masked_text(f"{outcome.end} before everything was processed{outcome.waited()}")
     if outcome.seed is not None:
         yield f"the same run again: --mode {outcome.mode} --seed {outcome.seed}{' --faults' if outcome.faults else ''}"

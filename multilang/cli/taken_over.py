@@ -91,7 +91,7 @@ def _key(name: str) -> str:
 
 
 def _value(key: str, value: Any, where: str, notes: list[str]) -> str:
-    if is_secret(key) and masked({key: value}) != {key: value}:
+    if is_secret(key) and masked(value, key) != value:
         variable = "".join(letter if letter.isalnum() else "_" for letter in key).upper()
         notes.append(
             f"the value of {where} is a secret, and was not copied: the environment variable {variable} is to have it"

@@ -13,10 +13,11 @@ from rich.table import Table
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, environment_option
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
+from multilang.cli.report import status_document
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
-from multilang.masked import harmless, masked_text, masked_texts
+from multilang.masked import harmless, masked_text
 from multilang.runtime.readable import milliseconds, number, per_second
 from multilang.shipping.topology_status import counted_in_blocks, least_uptime, started_again, worth_showing
 
@@ -168,7 +169,7 @@ def _components(status: RunStatus, screen: Console) -> Table:
 
 def _document(status: RunStatus) -> dict[str, Any]:
     """Return the status as JSON, with the keys that Storm has for some of it."""
-    document = masked_texts(status.as_json())
+    document = status_document(status)
     for error in document["errors"]:
         error["text"] = error["message"]
     return {

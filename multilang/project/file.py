@@ -162,7 +162,7 @@ class ProjectFile:
                     f"{_toml(leaf)}"
                 )
             self._check_json(value, f"[{where}] {key}")
-            if masked({key: value}) != {key: value}:
+            if masked(value, key) != value:
                 variable = "".join(letter if letter.isalnum() else "_" for letter in key).upper()
                 raise self._error(
                     f"[{where}]: {key} is a secret, and this file is read by everybody who has the project; name its place: "

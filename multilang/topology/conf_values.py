@@ -41,7 +41,7 @@ def check_values(conf: Mapping[Any, Any], what: str) -> None:
         if kind is not None and value is not None and not kind.takes(value):
             from multilang.masked import masked
 
-            raise TopologyError(f"{what}: {key} is {masked({key: value})[key]!r}; use {kind.allowed}")
+            raise TopologyError(f"{what}: {key} is {masked(value, key)!r}; use {kind.allowed}")
 
 
 def check_whole(conf: Mapping[str, Any], what: str) -> None:
