@@ -154,7 +154,6 @@ def _add(contents: Contents, path: Path, home: Home, why: str, above: tuple[str,
             contents.guard.check_link(name, path, real)
             contents.notes[f"{name} from {real}, outside of the topology's folder, to which a link leads"] = None
     if path.is_file():
-        contents.guard.check_file(name, path)
         contents.add_file(name, path, YOURS, why)
         return
     if not path.is_dir():

@@ -65,7 +65,12 @@ class Contents:
             )
 
     def add_file(self, name: str, path: Path, part: str, why: str) -> None:
-        """Add a file that is on the disk."""
+        """Add a file that is on the disk. The user's own files are looked at, and may be left out."""
+        if part == YOURS:
+            if self.guard.excludes(name):
+                self.left_out[name] = "excluded"
+                return
+            self.guard.check_file(name, path)
         try:
             data = path.read_bytes()
             executable = bool(path.stat().st_mode & 0o100)
