@@ -115,6 +115,7 @@ has_uv() {
             find-links) export UV_FIND_LINKS="${UV_FIND_LINKS:-$value}" ;;
             cert) export SSL_CERT_FILE="${SSL_CERT_FILE:-$value}" ;;
             timeout | default-timeout) export UV_HTTP_TIMEOUT="${UV_HTTP_TIMEOUT:-$value}" ;;
+            constraint) [ "$value" = "$venv/build.txt" ] || return 1 ;; # it has UV_BUILD_CONSTRAINT
             config-file | build-constraint | no-build-isolation | disable-pip-version-check | no-input | no-color | progress-bar | quiet | verbose | cache-dir | no-cache-dir | root-user-action | '') ;;
             *) return 1 ;;
         esac
@@ -128,7 +129,17 @@ has_uv() {
     "$python" -m pip install --disable-pip-version-check --no-input "${wanted[@]}" </dev/null >>"$log" 2>&1
 }
 
+# What is built, here and in the tests, is built by the setuptools in the lock: pip takes one anew for each build. A new pip
+# takes PIP_BUILD_CONSTRAINT for that, and one before 25.3 PIP_CONSTRAINT.
+pin_build() {
+    mkdir -p "$venv" || die "can't create $venv" "Choose another place: MULTILANG_VENV=/some/folder $0"
+    sed -n 's/^\(setuptools==[^ ]*\) .*/\1/p' "$root/scripts/lock.txt" >"$venv/build.txt.$$"
+    mv "$venv/build.txt.$$" "$venv/build.txt" # at once, as another script's pip may read it
+    export UV_BUILD_CONSTRAINT=$venv/build.txt PIP_BUILD_CONSTRAINT=$venv/build.txt PIP_CONSTRAINT=$venv/build.txt
+}
+
 need_environment() {
+    [ -z "${CI:-}" ] || pin_build
     local stamp=$venv/multilang-installed known="" wanted extra missing=""
     if [ -x "$python" ] && new_enough "$python" && [ -f "$stamp" ]; then
         known=" $(sed -n 2p "$stamp") "
@@ -156,9 +167,7 @@ need_environment() {
     rm -f "$stamp"
     : >"$log"
     if [ -n "${CI:-}" ]; then
-        # In CI, what was looked at and nothing else, by the hashes of its files (scripts/lock): also what builds packages.
-        sed -n 's/^\(setuptools==[^ ]*\) .*/\1/p' "$root/scripts/lock.txt" >"$venv/build.txt"
-        export UV_BUILD_CONSTRAINT=$venv/build.txt PIP_BUILD_CONSTRAINT=$venv/build.txt # an old pip knows none
+        # In CI, what was looked at and nothing else, by the hashes of its files (scripts/lock).
         install --no-deps --require-hashes -r "$root/scripts/lock.txt" || failed "scripts/lock.txt could not be installed"
     fi
     install -e "$root[${wanted// /,}]" || failed "the project could not be installed"

@@ -33,7 +33,7 @@ def complete(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    "script", ["scripts/demo", "scripts/test", "scripts/docs", "scripts/lint", "scripts/soak", ".ci/run"]
+    "script", ["scripts/demo", "scripts/test", "scripts/docs", "scripts/lint", "scripts/soak", "scripts/bom", ".ci/run"]
 )
 def test_scripts_are_programs_without_syntax_errors(script: str) -> None:
     path = ROOT / script
@@ -53,16 +53,30 @@ def test_a_missing_extra_is_installed_and_a_failure_says_where_to_look(complete:
     assert str(complete / "install.log") in shown.stderr
 
 
+def test_builds_are_pinned_in_ci_also_where_the_environment_is_there_already(complete: Path) -> None:
+    show = 'need_environment cli; echo "${PIP_CONSTRAINT:-}" "${PIP_BUILD_CONSTRAINT:-}" "${UV_BUILD_CONSTRAINT:-}"'
+    none = dict.fromkeys(("CI", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT"), "")
+    assert bash(show, complete, **none).stdout.strip() == ""
+    assert bash(show, complete, **{**none, "CI": "true"}).stdout.split() == [str(complete / "build.txt")] * 3
+    assert f"\n{(complete / 'build.txt').read_text().strip()} " in (ROOT / "scripts" / "lock.txt").read_text()
+
+
 SETTINGS = 'has_uv && echo "$UV_DEFAULT_INDEX $UV_FIND_LINKS $SSL_CERT_FILE $UV_HTTP_TIMEOUT" || echo pip'
 OF_PIP = {"INDEX_URL": "file:///mirror/simple", "FIND_LINKS": "/wheels", "CERT": "/of/us.pem", "TIMEOUT": "7"}
 
 
-@pytest.mark.parametrize("other", [{}, {"TRUSTED_HOST": "mirror"}, {"EXTRA_INDEX_URL": "file:///b"}], ids=" ".join)
+@pytest.mark.parametrize(
+    "other",
+    [{}, {"TRUSTED_HOST": "mirror"}, {"EXTRA_INDEX_URL": "file:///b"}, {"CONSTRAINT": "of-mine.txt"}],
+    ids=" ".join,
+)
 def test_uv_is_told_where_pip_takes_packages_from_or_pip_does_all(complete: Path, other: dict[str, str]) -> None:
     (complete / "bin" / "uv").symlink_to("/bin/true")
     none = dict.fromkeys(("UV_DEFAULT_INDEX", "UV_FIND_LINKS", "SSL_CERT_FILE", "UV_HTTP_TIMEOUT"), "")
     pip = {f"PIP_{name}": value for name, value in {**OF_PIP, "DEFAULT_TIMEOUT": "7", **other}.items()}
-    shown = bash(SETTINGS, complete, PIP_CONFIG_FILE=os.devnull, **none, **pip)
+    shown = bash(
+        f"pin_build; {SETTINGS}" if not other else SETTINGS, complete, PIP_CONFIG_FILE=os.devnull, **none, **pip
+    )
     assert shown.stdout == ("pip\n" if other else "file:///mirror/simple /wheels /of/us.pem 7\n")
 
 

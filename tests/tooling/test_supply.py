@@ -109,17 +109,50 @@ setuptools.setup(name="built", version=setuptools.__version__.split(".post")[0])
 """
 
 
-def test_what_tests_build_is_built_by_the_locked_setuptools(tmp_path: Path) -> None:
-    """pip fetched the newest one for each build, so that its release could break CI."""
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "setup.py").write_text(SETUP)
-    (source / "pyproject.toml").write_text(
+def a_package(path: Path) -> Path:
+    """Write the source of a package whose version is that of the setuptools that builds it."""
+    path.mkdir()
+    (path / "setup.py").write_text(SETUP)
+    (path / "pyproject.toml").write_text(
         '[build-system]\nrequires = ["setuptools>=40"]\nbuild-backend = "setuptools.build_meta"\n'
     )
+    return path
+
+
+def test_what_tests_build_is_built_by_the_locked_setuptools(tmp_path: Path) -> None:
+    """pip fetched the newest one for each build, so that its release could break CI."""
+    source = a_package(tmp_path / "source")
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, source]
     subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL)
     [wheel] = tmp_path.glob("built-*.whl")
     assert wheel.name.split("-")[1] == metadata.version("setuptools")
     if os.environ.get("CI"):
         assert metadata.version("setuptools") == locked()["setuptools"].version
+
+
+@soak_only
+@pytest.mark.timeout(600)  # it fetches two versions of pip, and setuptools
+@pytest.mark.parametrize("pip", [OLDEST, NEWEST])
+def test_what_scripts_build_is_built_by_the_locked_setuptools_with_any_pip(tmp_path: Path, pip: str) -> None:
+    if pip == OLDEST and sys.version_info >= (3, 12):
+        pytest.skip("this pip does not start with Python 3.12")
+    source, lock, python = (
+        a_package(tmp_path / "source"),
+        tmp_path / "scripts" / "lock.txt",
+        tmp_path / "venv/bin/python",
+    )
+    lock.parent.mkdir()
+    lock.write_text("setuptools==78.1.1 \\\n    --hash=sha256:0\n")  # neither the newest nor that of this environment
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--upgrade", pip], check=True)
+    build = f"""
+        . '{ROOT}/scripts/environment.sh'
+        root={tmp_path} venv={tmp_path}/pinned
+        pin_build
+        '{python}' -m pip wheel --quiet --no-deps --wheel-dir '{tmp_path}' '{source}'
+    """
+    env = {name: value for name, value in os.environ.items() if name != "PIP_NO_BUILD_ISOLATION"}
+    shown = subprocess.run(["bash", "-euc", build], capture_output=True, text=True, stdin=subprocess.DEVNULL, env=env)
+    assert shown.returncode == 0, shown.stdout + shown.stderr
+    [wheel] = tmp_path.glob("built-*.whl")
+    assert wheel.name.split("-")[1] == "78.1.1"
