@@ -276,7 +276,11 @@ class SqlSpout(PositionSpout):
                 f"the key {self.key!r} of {database.where} is {wrong!r} ({type(wrong).__name__}) in a row; name a column of whole "
                 "numbers or text that is never NULL"
             )
-        self._recognize(next((row for row in found if not row[1]), None))
+        last = next((row for row in found if not row[1]), None)
+        if last is not None:
+            self._recognize(last)
+        elif self._last is not None:
+            self._recognizes = True  # a row that has the key later may be another one
         self._look_below(below if not found else _UNKNOWN)
         read = [row[0] for row in found if not row[1]]
         found = [row for row in found if row[1]]
@@ -301,10 +305,10 @@ class SqlSpout(PositionSpout):
         return query.where((key % self._share + self._share) % self._share == self._index)
 
     def _recognize(self, row: Any) -> None:
-        """See whether the last row is still the one that was read, once after a start or another file."""
+        """See whether the last row is still the one that was read, once after a start, another file, or while it was gone."""
         from multilang.connectors.values import plain
 
-        if not self._recognizes or row is None:
+        if not self._recognizes:
             return
         self._recognizes = False
         if _sum([plain(value) for value in row[2:]]) != _sum(self._row):
@@ -478,7 +482,13 @@ class SqlSink(LingeringBolt):
         database = self._database
         if self.key is None:
             return database.table.insert(), rows
-        last = {tuple(row[each] for each in self.key): row for row in rows}  # the last one counts
+        last: dict[Any, dict[str, Any]] = {}
+        for (
+            row
+        ) in rows:  # the last one counts; it comes last, since the database may take more keys for equal than Python
+            key = tuple((type(row[each]), row[each]) for each in self.key)  # and fewer: 1, 1.0 and True
+            last.pop(key, None)
+            last[key] = row
         return _UPSERTS[database.engine.dialect.name](database.table, self.key, columns), list(last.values())
 
 

@@ -205,6 +205,7 @@ CHANGES = st.lists(
 @settings(max_examples=300 if SOAK else 20, deadline=None)
 @given(CHANGES, st.sampled_from(["DELETE", "WAL"]))
 @example([("add", 2), ("empty", 1), ("add", 1), ("add", 1)], "DELETE")
+@example([("add", 1), ("empty", 1), ("add", 2)], "DELETE")
 @example([("add", 2), ("replace", 1), ("add", 3)], "WAL")
 @example([("add", 2), ("restart", 1), ("replace", 1), ("add", 2)], "DELETE")
 def test_no_row_of_a_table_that_was_emptied_or_replaced_is_left_out_without_a_word(
@@ -357,6 +358,34 @@ def test_a_table_has_the_last_count_of_each_word_whatever_dies(shop, url, seed) 
     with LocalCluster("simulated", seed=seed, faults=Faults(crash=0.02, acker_crash=0.001, limit=15)) as cluster:
         cluster.submit(s.build("counts")).wait(timeout=24 * 3600)
     assert sorted(shop.execute("SELECT * FROM counts")) == sorted((f"w{n}", n) for n in range(100))
+
+
+@settings(max_examples=40, deadline=None)
+@example("TEXT", [1.0, 1, True, 0.0, False])
+@example("INTEGER", [1, "1", 1])
+@example("TEXT COLLATE NOCASE", ["a", "A", "a"])
+@given(
+    st.sampled_from(["TEXT", "INTEGER", "", "TEXT COLLATE NOCASE"]),
+    st.lists(st.sampled_from([1, "1", True, 1.0, 0, False, 0.0, "0"]), min_size=2, max_size=8),
+)
+def test_rows_that_are_written_together_give_the_table_that_they_give_one_by_one(tmp_path_factory, kind, keys) -> None:
+    """The database, and not Python, says which keys are equal."""
+    path = tmp_path_factory.mktemp("keys") / "shop.sqlite"
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("PRAGMA synchronous = OFF")
+    rows = [[key, number] for number, key in enumerate(keys)]
+    for table in ("alone", "together"):
+        database.execute(f"CREATE TABLE {table} (id {kind} PRIMARY KEY, n INTEGER)")
+    for row in rows:
+        database.execute("INSERT INTO alone VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET n = excluded.n", row)
+    run = run_bolt(SqlSink(f"sqlite:///{path}", "together", key=["id"]), rows, fields=["id", "n"])
+    run.advance(1.0)
+    run.close()
+    assert not run.failed
+    wanted, found = (
+        dict(database.execute(f"SELECT lower(id), n FROM {table}").fetchall()) for table in ("alone", "together")
+    )
+    assert found == wanted
 
 
 def test_only_the_tuple_of_a_row_that_is_refused_fails(shop, url) -> None:
