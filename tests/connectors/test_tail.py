@@ -482,6 +482,21 @@ def test_it_may_begin_at_the_end(tmp_path) -> None:
     assert run.values == [["new"]]
 
 
+@pytest.mark.parametrize("name", ["other.log", "app.log.1.gz", "app.log.1", "app.log"])
+def test_a_file_that_has_the_inode_of_one_of_which_nothing_was_read_is_no_other(tmp_path, name) -> None:
+    log = Log(tmp_path)
+    log.write("")
+    read(run := started(log, tmp_path))
+    run.close()
+    os.rename(log.path, tmp_path / name)  # as if it were another one, which got the inode of the removed one
+    (tmp_path / name).write_text("line\n")
+    with open(log.path, "a") as file:
+        file.write("new\n")
+    read(run := started(log, tmp_path))
+    run.close()
+    assert run.values == [["new"]] if name in ("other.log", "app.log.1.gz") else [["line"], ["new"]]
+
+
 def test_a_file_that_is_followed_from_its_end_is_known_again_by_what_came_before(tmp_path) -> None:
     log = Log(tmp_path)
     log.add(2)
