@@ -482,11 +482,10 @@ class SqlSink(LingeringBolt):
         database = self._database
         if self.key is None:
             return database.table.insert(), rows
+        # The last row of a key counts. It goes to the end: the database may take keys for equal that Python tells apart.
         last: dict[Any, dict[str, Any]] = {}
-        for (
-            row
-        ) in rows:  # the last one counts; it comes last, since the database may take more keys for equal than Python
-            key = tuple((type(row[each]), row[each]) for each in self.key)  # and fewer: 1, 1.0 and True
+        for row in rows:
+            key = tuple((type(row[each]), row[each]) for each in self.key)  # it may also tell 1, 1.0 and True apart
             last.pop(key, None)
             last[key] = row
         return _UPSERTS[database.engine.dialect.name](database.table, self.key, columns), list(last.values())

@@ -392,9 +392,9 @@ class TailSpout(PositionSpout):
     def _found(self, position: Any, files: list[_File]) -> Followed | None:
         """Open the file of a position at its place; None if it is not there, or was truncated."""
         same = [file for file in files if file.found.st_ino == position["inode"]]
-        if not position["length"]:  # it may be any file that got the inode of a removed one
-            rotated = re.compile(self._rotated())
-            same = [file for file in same if file.path == self.path or rotated.fullmatch(file.name)]
+        if not position["length"]:  # nothing was read: it may be any file that got the inode of a removed one
+            same = [file for file in same if file.name == self._base or looks_rotated(self._base, file.name)]
+            same = [file for file in same if not re.search(f"{PACKED}$", file.name)]
         return next(filter(None, (self._opened(file.path, position) for file in same)), None)
 
     def _opened(self, path: str, position: Any) -> Followed | None:

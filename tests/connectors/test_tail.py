@@ -482,7 +482,7 @@ def test_it_may_begin_at_the_end(tmp_path) -> None:
     assert run.values == [["new"]]
 
 
-@pytest.mark.parametrize("name", ["other.log", "app.log.1.gz", "app.log.1", "app.log"])
+@pytest.mark.parametrize("name", ["other.log", "app.log.1.gz", "app.log.1", "app.1.log", "app.log"])
 def test_a_file_that_has_the_inode_of_one_of_which_nothing_was_read_is_no_other(tmp_path, name) -> None:
     log = Log(tmp_path)
     log.write("")
