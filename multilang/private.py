@@ -190,6 +190,7 @@ def check_code(path: str | Path) -> None:
     trusted = [os.path.realpath(each) for each in os.environ.get(TRUSTED_FOLDERS, "").split(os.pathsep) if each]
     if any(os.path.commonpath([each, folder]) == each for each in trusted):
         return
+    open_to_all: dict[str, None] = {}
     for each in reversed([*_way(path)]):
         found = os.lstat(each)
         if found.st_uid not in (0, os.geteuid()):
@@ -197,9 +198,15 @@ def check_code(path: str | Path) -> None:
         if stat.S_ISLNK(found.st_mode) or not found.st_mode & stat.S_IWOTH:
             continue
         if not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
-            raise PermissionError(f"everybody may write {each} (chmod o-w {each} takes that away)")
-        if each == folder:
+            open_to_all[each] = None
+        elif each == folder:
             raise PermissionError(f"everybody may make files in {each}, beside it (move it into a folder of its own)")
+    if open_to_all:
+        from shlex import join
+
+        raise PermissionError(
+            f"everybody may write {' and '.join(open_to_all)} (chmod o-w {join(open_to_all)} takes that away)"
+        )
 
 
 def _way(path: str | Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
 from contextlib import contextmanager, suppress
 from itertools import pairwise
@@ -127,6 +128,15 @@ def test_a_project_is_used_exactly_if_no_other_account_can_have_changed_it(
             patch.setenv(TRUSTED_FOLDERS, f"{base}/to")
             with suppress(ProjectError):
                 assert (find_project(base / "top" / "project") is None) == is_open
+
+
+@given(st.sets(st.sampled_from(["top", "top/project", "elsewhere", "elsewhere/link"]), min_size=1))
+def test_what_a_umask_of_nothing_left_open_takes_one_command_to_close(left_open: set[str]) -> None:
+    with made(1, dict.fromkeys(left_open, (ROOT, 0o777))) as base:
+        with pytest.raises(ProjectError) as refused:
+            find_project(base / "top" / "project")
+        subprocess.run(str(refused.value).partition("(")[2].partition(" takes that away)")[0], shell=True, check=True)
+        assert find_project(base / "top" / "project") is not None
 
 
 def test_the_own_project_is_found_above_another_accounts_file() -> None:
