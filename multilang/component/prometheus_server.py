@@ -9,9 +9,10 @@ import asyncio
 import re
 import socket
 from contextlib import suppress
+from email.message import Message
 from functools import partial
-from http.client import LineTooLong
-from io import BufferedReader, RawIOBase
+from http.client import HTTPException, LineTooLong, parse_headers
+from io import BufferedReader, BytesIO, RawIOBase
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -42,8 +43,9 @@ class BoundedServer(WSGIServer):
         max_connections: The largest number of connections that are not known; for a new one, the oldest is ended. As many
             again may be known.
         answer_secs: Seconds that a connection may take, in all.
-        is_known: Whether the lines of a request's head make its connection known, which then is ended for no other one. For
-            the application, ``environ[HAS_ROOM]`` is False if as many are known already as may be.
+        body_of_known: Returns by the fields of a request's head how many bytes of its body must be here to make its
+            connection known, which then is ended for no other one; None: it stays a stranger. For the application,
+            ``environ[HAS_ROOM]`` is False if as many are known already as may be.
 
     Raises:
         OSError: It can't listen there.
@@ -58,12 +60,12 @@ class BoundedServer(WSGIServer):
         app: Any,
         max_connections: int = MAX_CONNECTIONS,
         answer_secs: float = ANSWER_SECS,
-        is_known: Callable[[list[bytes]], bool] = lambda _lines: False,
+        body_of_known: Callable[[Message], int | None] = lambda _fields: None,
     ) -> None:
         self.address_family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         self._max_connections = max_connections
         self._answer_secs = answer_secs
-        self._is_known = is_known
+        self._body_of_known = body_of_known
         self._stop: Callable[[], object] | None = None
         self._stopping = False
         self._ended = Event()
@@ -113,10 +115,12 @@ class BoundedServer(WSGIServer):
         task = asyncio.current_task()
         assert task is not None
         try:
-            head = await _head(loop, sock)
-            has_room = not self._is_known(head.splitlines()) or guest.known()
+            read = await _head(loop, sock)
+            body = self._body_of_known(_fields(read))
+            if body is not None:
+                await _read_body(loop, sock, read, body)
+            request = _Request(sock, read, body is None or guest.known())
             sock.setblocking(True)
-            request = _Request(sock, head, has_room)
             done = partial(loop.call_soon_threadsafe, over.set)
             Thread(target=self._answer, args=(request, done), daemon=True).start()
         except BaseException:
@@ -149,14 +153,14 @@ class BoundedServer(WSGIServer):
 class _Request:
     """A connection with what was read of it already."""
 
-    def __init__(self, sock: socket.socket, head: bytes, has_room: bool) -> None:
+    def __init__(self, sock: socket.socket, read: bytearray, has_room: bool) -> None:
         self.sock = sock
-        self.head = head
+        self.read = read
         self.has_room = has_room
 
     def makefile(self, mode: Any, size: int) -> Any:
         """Return a file of the connection; that for reading begins with what was read."""
-        return BufferedReader(_Rest(self.sock, self.head)) if mode == "rb" else self.sock.makefile(mode, size)
+        return BufferedReader(_Rest(self.sock, self.read)) if mode == "rb" else self.sock.makefile(mode, size)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.sock, name)
@@ -165,9 +169,9 @@ class _Request:
 class _Rest(RawIOBase):
     """The bytes that were read already, and then those that come."""
 
-    def __init__(self, sock: socket.socket, read: bytes) -> None:
+    def __init__(self, sock: socket.socket, read: bytearray) -> None:
         self._wire = sock
-        self._read = read
+        self._read = memoryview(read)
 
     def readable(self) -> bool:
         return True
@@ -181,7 +185,7 @@ class _Rest(RawIOBase):
         return count
 
 
-async def _head(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
+async def _head(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytearray:
     """Return what a connection sends up to the end of a request's head, or too much. Raises EOFError."""
     head, begin = bytearray(), 0
     while _HEAD_END.search(head, begin) is None and len(head) <= MAX_HEAD:
@@ -190,7 +194,25 @@ async def _head(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> bytes:
             raise EOFError
         begin = max(0, len(head) - 2)
         head += part
-    return bytes(head)
+    return head
+
+
+def _fields(head: bytearray) -> Message:
+    """Return the fields of a request's head, as the application gets them; none if they can't be read."""
+    lines = BytesIO(head)
+    lines.readline()
+    try:
+        return parse_headers(lines)
+    except HTTPException:
+        return Message()
+
+
+async def _read_body(loop: asyncio.AbstractEventLoop, sock: socket.socket, read: bytearray, size: int) -> None:
+    """Read on until so many bytes are there after the head, or the other side ends."""
+    found = _HEAD_END.search(read)
+    end = (found.end() if found else len(read)) + size
+    while len(read) < end and (part := await loop.sock_recv(sock, _READ)):
+        read += part
 
 
 def _end(sock: socket.socket) -> None:

@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from concurrent.futures import Future
+    from email.message import Message
     from typing import Any
 
     from multilang.component.context import Context
@@ -136,7 +137,7 @@ class WebhookSpout(Spout):
                 self._respond,
                 2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
                 self.answer_secs + _MARGIN_SECS,
-                self._is_known,
+                self._body_of_known,
             )
         except OSError as problem:
             raise ConnectorError(
@@ -196,17 +197,21 @@ class WebhookSpout(Spout):
 
     # ---- in the threads of the server ----
 
-    def _is_known(self, head: list[bytes]) -> bool:
-        """Return whether the lines of a request's head show the secret; without one, every request is as good as another."""
-        fields = (line.partition(b":") for line in head)
-        return self._word is None or any(
-            name.lower() == b"authorization" and self._shows_secret(value.strip()) for name, _, value in fields
-        )
+    def _body_of_known(self, fields: Message) -> int | None:
+        """Return how much of the body makes a request known: nothing of it if the head shows the secret; without one, all."""
+        if self._word is not None:
+            return 0 if self._shows_secret(fields.get("authorization", "")) else None
+        size = self._size(fields.get("content-length"))
+        return None if size is None or size > self.max_body else size
 
-    def _shows_secret(self, text: bytes) -> bool:
+    def _shows_secret(self, text: str) -> bool:
         from hmac import compare_digest
 
-        return compare_digest(text, f"Bearer {self._word}".encode())
+        return compare_digest(text.encode("latin-1", "replace"), f"Bearer {self._word}".encode())
+
+    @staticmethod
+    def _size(text: str | None) -> int | None:
+        return int(text) if text and text.isdecimal() and len(text) <= 20 else None
 
     def _respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         status, text = self._answer(environ)
@@ -259,18 +264,16 @@ class WebhookSpout(Spout):
     def _refusal(self, environ: dict[str, Any]) -> tuple[str, str] | None:
         if "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
             return "403 Forbidden", "no page in a browser may send anything here"
-        if self._word is not None:
-            given = environ.get("HTTP_AUTHORIZATION", "")
-            if not self._shows_secret(given.encode("latin-1", "replace")):
-                return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
+        if self._word is not None and not self._shows_secret(environ.get("HTTP_AUTHORIZATION", "")):
+            return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
         if environ.get("PATH_INFO") != self.path:
             return "404 Not Found", f"there is only {self.path}"
         if environ["REQUEST_METHOD"] != "POST":
             return "405 Method Not Allowed", "use POST"
-        size = environ.get("CONTENT_LENGTH") or ""
-        if not size.isdecimal() or len(size) > 20:
+        size = self._size(environ.get("CONTENT_LENGTH"))
+        if size is None:
             return "411 Length Required", "a POST says its Content-Length"
-        if int(size) > self.max_body:
+        if size > self.max_body:
             return "413 Request Entity Too Large", f"at most {self.max_body} bytes"
         return None
 

@@ -148,6 +148,7 @@ def metrics() -> Iterator[tuple[int, Callable[[], object]]]:
     [
         *((each, b"") for each in (drpc, topology, webhook, open_webhook, page, metrics)),
         *((each, b"POST / HTTP/1.1\r\n") for each in (drpc, webhook, page)),
+        (open_webhook, b"POST / HTTP/1.1\r\nContent-Length: 9\r\nContent-Length: 0\r\n\r\n1"),
     ],
 )
 def test_whoever_connects_in_a_loop_stalls_nobody(
