@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MASK = "***"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
-_WORDS = "passwords?|passwd|passphrase|passcode|authorization|pwd|secrets?|payload|token|(?:access|api|auth|bearer|refresh)[._-]?tokens|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
+_WORDS = "passwords?|passwd|passphrase|passcode|authorization|pwd|secrets?|auth[._-]payload|token|(?:access|api|auth|bearer|refresh)[._-]?tokens|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
 # The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
 _KEY = (
     rf"(?:{_WORDS}|(?:secret|api|access|account|private|signing|encryption|session|shared|master|keystore)[._-]?keys?"
-    r"|(?:access|amz)[._-]?signature|key\.pem|(?:jaas|oauthbearer)\.config)"
+    r"|(?:access|amz)[._-]?signature|(?<=[?&])sig|key\.pem|(?:jaas|oauthbearer)\.config)"
 )
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -32,7 +32,10 @@ _ADDRESSES = re.compile(rf"(?:[^\s,;|]|[,;|](?!\w+{_SLASHES}))+")  # a word, or 
 _BEGIN = re.compile(_SLASHES)
 _PORT = re.compile(r"(?:80|443|8080|8443)\\*/")  # as in http://host:80/about@me
 _BARE = r"""\S*?(?=[,;"')\]}\\]{0,3}(?:\s|\Z))"""
-_HEADER = re.compile(rf"(authorization\W{{1,6}}(?:bearer|basic|digest|negotiate|token)\s+){_BARE}", re.IGNORECASE)
+_SCHEME = r"authorization\W{1,6}(?:bearer|basic|digest|negotiate|token)|bearer(?=\s+(?=\S*\d)\S{16})"
+_HEADER = re.compile(rf"((?:{_SCHEME})\s+){_BARE}", re.IGNORECASE)
+_PEM = re.compile(r"(PRIVATE KEY(?: BLOCK)?-----)(?:\s|\\+[nr])*[A-Za-z0-9+/]{16}.*?(?=-----|\Z)", re.DOTALL)
+_TOKEN = re.compile(r"[\w~-]{20,}")  # as in https://TOKEN@github.com
 _END = r"""(?=[)\]}/?>]*(?:\Z|\s|\\+[nrt"']|["'](?=\Z|[\s,)\]}])|[,;:.&](?=\Z|\s|["'\[{\\]|[\w.-]+["']?[=:])))"""
 _QUOTED = re.compile(rf"""[bu]?((\\*)(["'])).*?(?:(?<!\\)\1{_END}|\Z)""", re.IGNORECASE | re.DOTALL)
 _PART = re.compile(r"""(?<!\\)(\\*)(["']).*?(?:(?<!\\)\1\2|\Z)|[\[({]|[\])}]""", re.DOTALL)  # of a list or an object
@@ -92,7 +95,7 @@ def masked_text(text: str) -> str:
     """Return a text with ``***`` for the passwords in its addresses, and for what follows the names of secrets."""
     if "@" in text and "/" in text:
         text = _ADDRESSES.sub(_without_password, text)
-    text = _HEADER.sub(rf"\1{MASK}", text)
+    text = _PEM.sub(rf"\1{MASK}", _HEADER.sub(rf"\1{MASK}", text))
     parts: list[str] = []
     at = 0
     while found := _NAMED.search(text, at):
@@ -135,6 +138,8 @@ def _without_password(found: re.Match[str]) -> str:
     before, at, host = found[0].rpartition("@")
     begin = _BEGIN.search(before)
     user, colon, password = before[begin.end() :].partition(":") if begin else ("", "", "")
+    if begin and not colon and _TOKEN.fullmatch(user):
+        return f"{before[: begin.end()]}{MASK}{at}{host}"
     if not (begin and colon) or (before[: begin.start()].endswith(("http", "https")) and _PORT.match(password)):
         return found[0]
     return f"{before[: begin.end()]}{user}:{MASK}{at}{host}"

@@ -104,6 +104,22 @@ def test_quotes_hide_what_is_between_them(secret, key):
         check(secret, form.format(key, secret, secret))
 
 
+UNNAMED = [
+    *(
+        "Invalid header value b'Bearer {}\\n'",
+        "git+https://{}@github.com/a/b is gone",
+        "https://a.blob/c?sv=1&sig={}&se=2",
+    ),
+    *("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", "b'-----BEGIN RSA PRIVATE KEY-----\\n{}'"),
+]
+
+
+@given(st.text(st.sampled_from(LETTERS), min_size=23, max_size=40), st.sampled_from(UNNAMED))
+def test_what_is_a_secret_by_its_place_is_hidden(secret, form):
+    text = form.format(f"{secret}0")
+    check(secret, text, {"said": text}, json.dumps([text]), repr(text))
+
+
 @given(st.sampled_from(KEYS), st.sampled_from(["a", {"a": 1}, ["a"], 7]))
 def test_each_of_these_keys_is_known(key, value):
     assert is_secret(key)
@@ -121,6 +137,9 @@ def test_each_of_these_keys_is_known(key, value):
         "max_tokens=256 keys=3 key=word monkey=1 tokens: [1, 2] passwords.path=/etc/a token_count: 5",
         "'token': refused by nobody",
         "from = to, a == b; c => d",
+        "payload={'id': 7}, and payload: 5 bytes; sig=9",
+        "a Bearer authentication-is-needed, and https://host/@someone/with-a-long-title-of-7-words",
+        'no line "-----BEGIN PRIVATE KEY-----" is in host.pem',
     ],
 )
 def test_what_is_no_secret_stays_as_it_is(text):
