@@ -99,6 +99,12 @@ NAMES = (
         "config/credentials/production.key",
         "secrets.prod",
         "Copy of secrets.json",
+        "api_key.txt",
+        ".openai_api_key",
+        "apiKeys.json",
+        "service-private-key.txt",
+        "krb5cc_1000",
+        ".vault-pass",
     ),
 )
 INNOCENT = (
@@ -119,6 +125,8 @@ INNOCENT = (
         "tokens.txt",
         "secrets/__init__.py",
         "key.json",
+        "api_keys.py",
+        "primary_keys.csv",
     ),
     *(
         "environment.yml",
