@@ -85,7 +85,7 @@ def serve(
             guard,
             http="h11",
             proxy_headers=False,  # they would say who the client is
-            log_level="warning",
+            log_level="error",  # warnings are of what strangers send
             timeout_graceful_shutdown=1,
         )
         server = uvicorn.Server(config)

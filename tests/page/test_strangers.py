@@ -154,3 +154,10 @@ def test_the_page_of_another_name_for_this_machine_is_refused(page, browser):
     with pytest.raises(HTTPError, match="403"):
         browser(Request(page.url, headers={"Host": "rebound.example"}))
     assert "<html" in browser(page.url.replace(f"{url.hostname}", "localhost")).read().decode()
+
+
+def test_what_is_no_request_fills_no_log(capfd):
+    with RunPage(lambda: STATUS, 0) as page:
+        for _ in range(3):
+            assert said(urlsplit(page.url).port, "no request\r\n\r\n") == 400
+    assert capfd.readouterr().err == ""
