@@ -15,14 +15,15 @@ Two processes that build the same topology may yet differ, and that is no differ
 
 - What ``__init__`` makes of its arguments: a random number or a lock is another one in each process.
 - What is remembered: the code of an object's class shows which attributes it fills when somebody looks (``uses.memory_of``), and code
-  that reads a global name shows whether it writes into what it finds (``Uses``).
-- What a module or a class makes by a call, as ``time.time()``, and nothing else in its file sets (``uses.varies``). A debug line
-  of the log names it.
+  that reads a global name shows whether it writes into what it finds, or passes it to code that does (``Uses``).
+- What a module or a class makes by a call, as ``time.time()``, and nothing else in its file sets (``uses.varies``); and what
+  a module without a source sets. A debug line of the log names it.
 - The order of sets and dicts, the name of ``__main__``, the folder of the topology's files.
 """
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 from copyreg import dispatch_table
@@ -47,11 +48,13 @@ if TYPE_CHECKING:
 _OURS = ("multilang", "spark_bridge")
 _NUMBERS = {type(None), bool, int, float, bytes}
 _PLAIN = {*_NUMBERS, str}
+_FIXED = (tuple, frozenset)
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _CODE = (FunctionType, MethodType, staticmethod, classmethod, property, cached_property)
 _FUNCTIONAL = ("functools", "operator")
 _OF_PYTHON = "~"
 _GLOBAL = "what "
+_NAMED = (type, BuiltinFunctionType, FunctionType, ModuleType)
 _DEEPEST = 100
 _MOST = (
     20_000  # parts of one value that are looked at one by one: a model or a table among the arguments costs no seconds
@@ -108,7 +111,8 @@ def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, 
             continue
         if not (before and now) and (part.startswith(_GLOBAL) or not same_python):
             continue  # code that one of the two has not, which differs, or which another Python has compiled
-        if part in description.bound and varies(*description.bound[part]):
+        module, name = description.bound.get(part, ("", ""))
+        if module and not _is_library(module) and varies(module, name):
             import logging
 
             logging.getLogger(__name__).debug(
@@ -145,6 +149,9 @@ class _Description:
         self._left: list[Any] = []  # functions and classes that are still to be followed
         self._seen: dict[Any, Any] = {}
         self._written: set[tuple[str, str]] = set()
+        self._passed: set[tuple[tuple[str, str], str]] = set()
+        self._filling: set[str] = set()  # functions that write into what they are called with
+        self._behind: list[tuple[tuple[str, str], list[Any]]] = []  # what was met in what names stand for
         for name, stream in spec.streams.items():
             self._add(f"its stream {name!r}", [list(stream.fields), stream.direct])
         component: Any = spec.component
@@ -160,7 +167,10 @@ class _Description:
             self.bound[part] = bound
         walk = _Walk(self._root, bound is not None, self._is_own)
         self.parts[part] = walk.digest(value)
-        self._left += walk.met
+        if bound is None or issubclass(type(value), _NAMED):
+            self._left += walk.met
+        else:
+            self._behind.append((bound, walk.met))
 
     def _add_component(self, component: Component) -> None:
         kind = type(component)
@@ -181,7 +191,11 @@ class _Description:
 
     def _follow(self) -> None:
         """Add what the code of functions and classes finds, what the code there finds, and so on."""
-        while self._left:
+        while self._left or self._behind:
+            if not self._left:
+                place, self._left = self._behind.pop(0)
+                self._left = [] if place in self._memory() else self._left
+                continue
             each = self._left.pop(0)
             if id(each) in self._seen or not self._is_own(_home(each)):
                 continue
@@ -190,10 +204,15 @@ class _Description:
                 self._add_class(each)
             else:
                 self._add_globals(each)
+        memory = self._memory()
         for part, place in self.bound.items():
-            if place in self._written:
+            if place in memory:
                 del self.parts[part]
         self.parts[MODULES] = " ".join(sorted(self._own))
+
+    def _memory(self) -> set[tuple[str, str]]:
+        """Return the places into which code writes, or which it passes to a function that does."""
+        return self._written | {place for place, called in self._passed if called in self._filling}
 
     def _is_own(self, module: object) -> bool:
         """Return whether a module is the user's own, and not installed."""
@@ -205,7 +224,7 @@ class _Description:
     def _is_comparable(self, value: Any) -> bool:
         """Return whether what a name stands for may be compared: a value or code, and not a lock, a client, a logger."""
         kind: Any = type(value)
-        if kind in _PLAIN or kind in _CONTAINERS or isinstance(value, (*_CODE, type)):
+        if kind in _PLAIN or kind in _CONTAINERS or issubclass(kind, (*_CODE, type)):
             return True
         return kind.__eq__ is not object.__eq__ or kind.__module__ in _FUNCTIONAL or self._is_own(kind.__module__)
 
@@ -213,10 +232,12 @@ class _Description:
         self._left += kind.__bases__
         # What objects remember; and what they count, even in __init__.
         left_out = memory_of(kind, True) | {
-            each for *_, its in members_of(kind) for uses in its for each in uses.updated
+            each for *_, its in members_of(kind) for uses in its for each in uses.updated | uses.changed
         }
         for attribute, value in list(vars(kind).items()):
-            if isinstance(value, _CODE):
+            if attribute.startswith("__annotate") or (attribute == "__hash__" and _is_generated(value)):
+                continue  # attrs puts the hash of a text into the code
+            if issubclass(type(value), _CODE):
                 self._add(f"the code of {kind.__name__}.{attribute}", value)
                 continue
             is_python_s = attribute.startswith("_") and attribute.endswith("_")
@@ -230,22 +251,28 @@ class _Description:
         for code in codes_in(function.__code__):
             uses = uses_of(code)
             self._written.update((module, name) for name in uses.bound)
+            self._filling.update([code.co_name] if uses.fills else ())
             for name, writes in uses.globals.items():
-                if name in names:
-                    self._add_global(module, name, names[name], uses, writes)
+                if name in names or name in vars(builtins):
+                    self._add_global(module, name, names.get(name, vars(builtins).get(name)), uses, writes)
 
     def _add_global(self, module: str, name: str, value: Any, uses: Uses, writes: bool) -> None:
         part = f"{_GLOBAL}{name!r} is in {_stem(module)}"
-        is_code = isinstance(value, (type, BuiltinFunctionType, FunctionType, ModuleType))
-        is_fixed = is_code or type(value) in (*_PLAIN, tuple, frozenset)
-        if not is_fixed and (writes or not uses.stored.isdisjoint(getattr(value, "__dict__", ()))):
+        is_code = issubclass(type(value), _NAMED)
+        is_fixed = is_code or type(value) in _PLAIN or (type(value) in _FIXED and set(map(type, value)) <= _PLAIN)
+        if not is_fixed and (writes or not uses.stored.isdisjoint(_attributes(value))):
             self._written.add((module, name))
+        if not is_fixed:
+            self._passed.update(((module, name), called) for each, called in uses.passed if each == name)
+        if writes and is_code:
+            home = value.__name__ if issubclass(type(value), ModuleType) else str(value.__module__)
+            self._written.update((home, does[1:]) for each, does in uses.passed if each == name and does[0] == ".")
         if part not in self.parts:
             if is_code or (self._is_own(module) and self._is_comparable(value)):
                 self._add(part, value, (module, name))
             elif callable(value):
                 self._add(part, type(value))  # as what a test puts in the place of a function
-        if isinstance(value, ModuleType) and (value, uses) not in self._seen:
+        if issubclass(type(value), ModuleType) and (value, uses) not in self._seen:
             self._seen[value, uses] = value  # as modules may import each other
             for attribute in uses.attributes:
                 if attribute in vars(value):
@@ -269,6 +296,19 @@ def _is_library(module: object) -> bool:
         or not {"site-packages", "dist-packages"}.isdisjoint(file.split(os.sep))
         or file.startswith(os.path.dirname(os.__file__) + os.sep)
     )
+
+
+def _is_generated(value: Any) -> bool:
+    """Return whether the code of a method is in no file."""
+    return type(value) is FunctionType and value.__code__.co_filename.startswith("<")
+
+
+def _attributes(value: object) -> dict[str, Any]:
+    try:
+        found = value.__dict__
+    except Exception:  # noqa: BLE001 - as a proxy of what is not there yet
+        return {}
+    return found if type(found) is dict else {}
 
 
 def _is_ours(module: object) -> bool:
@@ -304,10 +344,16 @@ class _Walk:
         self._is_own = is_own
         self._is_plain = True
         self._left = _MOST
+        self._codes = 0  # around the place in the walk
+        self._called: frozenset[str] = frozenset()  # the attributes that a method fills, around the place in the walk
         self._around: list[object] = []  # what the place in the walk is inside of
 
     def digest(self, value: object) -> str:
-        form = dumps(self.form(value), 2)
+        try:
+            form = dumps(self.form(value), 2)
+        except Exception:  # noqa: BLE001 - whatever an object does when somebody looks: its class says enough
+            form = dumps(_name(type(value)), 2)
+            self._is_plain = False
         return ("" if self._is_plain else _OF_PYTHON) + blake2b(form, digest_size=8).hexdigest()
 
     def form(self, value: Any) -> Any:
@@ -341,6 +387,8 @@ class _Walk:
             self._around.pop()
 
     def _text(self, value: str) -> Any:
+        if self._codes:  # in both processes it is the same
+            return value
         if value == "__main__":
             return _main()
         if value.startswith(os.sep):
@@ -382,17 +430,22 @@ class _Walk:
             yield value.co_code
             yield value.co_names
             yield value.co_varnames
+            self._codes += 1
             yield value.co_consts
+            self._codes -= 1
         elif kind is MethodType:
             yield value.__func__
-            yield value.__self__
+            called = self._called
+            self._called |= {name for each in _uses_in(value.__func__) for name in each.stored | each.changed}
+            yield _if_fixed(value.__self__)
+            self._called = called
         elif kind in (staticmethod, classmethod):
             yield value.__func__
         elif kind is property:
             yield from (value.fget, value.fset, value.fdel)
         elif kind is cached_property:
             yield value.func
-        elif "__wrapped__" in getattr(value, "__dict__", ()):  # a cache around a function
+        elif "__wrapped__" in _attributes(value):  # a cache around a function
             yield value.__wrapped__
         else:
             try:
@@ -406,7 +459,7 @@ class _Walk:
                     yield self._fixed(each, kind) if type(each) is dict else each
 
     def _fixed(self, attributes: dict[Any, Any], kind: type) -> dict[Any, Any]:
-        memory = memory_of(kind, self._strict)
+        memory = memory_of(kind, self._strict) | self._called
         return {name: each for name, each in attributes.items() if name not in memory}
 
 
@@ -415,17 +468,27 @@ def _dumped(form: Any) -> bytes:
 
 
 def _enclosed(function: FunctionType) -> Iterator[Any]:
-    """Return what a function has of the one around it, but for what it may fill there."""
-    changed = {name for each in codes_in(function.__code__) for name in uses_of(each).changed}
+    """Return what a function has of the one around it, but for what it, or another function there, may fill there."""
+    around = function.__globals__.get(function.__qualname__.partition(".")[0])
+    outer = around.__code__ if type(around) is FunctionType else function.__code__
+    uses = [uses_of(each) for code in (function.__code__, outer) for each in codes_in(code)]
+    changed = {name for each in uses for name in each.changed}
+    rebound = {name for each in uses for name in each.rebound}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            yield _if_fixed(cell.cell_contents) if name in changed else cell.cell_contents
-        except ValueError:  # it is empty
-            yield None
+            found = cell.cell_contents
+        except ValueError:
+            found = None  # it is empty
+        yield None if name in rebound else _if_fixed(found) if name in changed else found
+
+
+def _uses_in(function: Any) -> Iterator[Uses]:
+    code = getattr(function, "__code__", None)
+    return map(uses_of, codes_in(code)) if type(code) is CodeType else iter(())
 
 
 def _if_fixed(value: Any) -> Any:
-    return type(value) if isinstance(value, dict | list | set) else value
+    return type(value) if issubclass(type(value), (dict, list, set)) else value
 
 
 def _main() -> str:

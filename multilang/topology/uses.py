@@ -6,7 +6,7 @@ In two processes that do the same, a value that code writes into may differ: one
 from __future__ import annotations
 
 import sys
-from dis import get_instructions, stack_effect
+from dis import get_instructions, opmap, stack_effect
 from functools import cache, cached_property
 from types import CodeType, FunctionType, MappingProxyType
 
@@ -14,13 +14,31 @@ from multilang.component.base import Component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from dis import Instruction
+    from collections.abc import Iterator
+    from collections.abc import Set as AbstractSet
     from typing import Any
 
 _MADE_BY = ("__init", "__new__", "__post_init__", "__attrs_", "__setstate__", "__copy__", "__deepcopy__", "__reduce")
 _SETTING = ("__set", "__del", "__i")  # operators that somebody calls to change an object
 _WRITING = {*dir(list), *dir(dict), *dir(set)} - {*dir(tuple), *dir(frozenset), *dir(MappingProxyType)}
+_GIVING = ("get", "items", "values")
+_FILLING = {
+    "heappush",
+    "heappop",
+    "heapify",
+    "heapreplace",
+    "heappushpop",
+    "insort",
+    "insort_left",
+    "insort_right",
+    "shuffle",
+}
+_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_SWAPS = ("SWAP", "ROT_TWO")
+_LOOKS: frozenset[str] = frozenset()
+_WRITES = "="
+# With the number of arguments; Python 3.11 has PRECALL before each CALL.
+_CALLS = {"PRECALL"} if "PRECALL" in opmap else {"CALL", "CALL_KW", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_METHOD"}
 
 
 class Uses:
@@ -33,6 +51,9 @@ class Uses:
         stored: The attributes that it sets.
         updated: Those of them that it reads, too.
         changed: The attributes, and names of the functions around it, into which it writes.
+        rebound: The names of the functions around it that it binds.
+        passed: What it does with global names: each with what it is passed to, and with "." and an attribute that it changes.
+        fills: Whether it writes into what it is called with.
         texts: The texts in it.
     """
 
@@ -42,43 +63,121 @@ class Uses:
         self.attributes: dict[str, int] = {}
         self.stored: set[str] = set()
         self.changed: set[str] = set()
+        self.rebound: set[str] = set()
+        self.passed: set[tuple[str, str]] = set()
         self.texts = {each for each in code.co_consts if isinstance(each, str)}
-        steps = list(get_instructions(code))
-        for n, step in enumerate(steps):
-            name, kind = step.argval, step.opname
+        self._steps = list(_steps_of(code))
+        self._locals: dict[str, AbstractSet[str]] = {}
+        for n, (kind, name, *_) in enumerate(self._steps):
             if kind in ("LOAD_GLOBAL", "LOAD_NAME"):
-                self.globals[name] = self.globals.get(name, False) or _writes(steps, n)
-            elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_DEREF"):
+                does = self._does_with(n)
+                self.globals[name] = self.globals.get(name, False) or _WRITES in does
+                self.passed.update((name, each) for each in does)
+            elif kind in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_DEREF"):
                 self.attributes[name] = self.attributes.get(name, 0) + 1
-                if _writes(steps, n):
+                if _WRITES in self._does_with(n):
                     self.changed.add(name)
             elif kind in ("STORE_GLOBAL", "DELETE_GLOBAL"):
                 self.bound.add(name)
             elif kind in ("STORE_ATTR", "DELETE_ATTR"):
                 self.stored.add(name)
+            elif kind == "STORE_DEREF" and name in code.co_freevars:
+                self.rebound.add(name)
         self.updated = self.stored & self.attributes.keys()
+        parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        self.fills = any(_WRITES in self._does_with_local(each) for each in parameters if each not in ("self", "cls"))
+
+    def _does_with(self, n: int, inside: bool = False) -> AbstractSet[str]:
+        """Return what code does with what a step loads, or with what is inside of that.
+
+        It may write into it or keep it under another name; the attributes that it changes have a dot. And it may pass it to
+        functions, whose names are returned.
+        """
+        kind, name, *_ = self._steps[n + 1]
+        if kind not in _ATTRIBUTE:
+            return self._follow(n, inside)
+        if name in _WRITING:
+            return {_WRITES}
+        if name in _GIVING and self._steps[n + 2][0] not in _ATTRIBUTE:
+            return self._follow(n + 1, inside=True, is_asked=True)
+        does = self._does_with(n + 1, inside=True)
+        return does | {f".{name}"} if _WRITES in does else does
+
+    def _follow(self, n: int, inside: bool, is_asked: bool = False) -> AbstractSet[str]:
+        """Return what code does with what is on the stack behind a step, or with what that gives when it is called."""
+        steps = self._steps
+        depth = 0  # of the stack, above what was loaded
+        is_copied = False  # by X[k] += 1, which reads X[k] before it writes there
+        for m in range(n + 1, len(steps)):
+            kind, name, effect, number = steps[m]
+            above = depth
+            depth += effect
+            is_copied = is_copied or kind.startswith(("COPY", "DUP"))
+            if kind in _SWAPS:
+                other = max(number, 2) - 1
+                depth = {0: other, other: 0}.get(depth, depth)
+            elif kind in _CALLS and depth <= 0:
+                if not is_asked or above < number:
+                    return self._called(n, number - above - 1) if above < number else _LOOKS
+                depth, is_asked = (1 if kind == "PRECALL" else 0), False
+            elif depth < 0:
+                if kind in ("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR") and (is_copied or depth == -2):
+                    return {_WRITES, f".{name}"}
+                if kind in ("STORE_SUBSCR", "STORE_SLICE"):
+                    return _LOOKS  # at the value that is put somewhere, or at its key
+                if kind == "STORE_FAST":
+                    return self._does_with_local(name)
+                return {_WRITES} if kind == "DELETE_SUBSCR" or (kind.startswith("STORE_") and not inside) else _LOOKS
+            elif above == 0 and kind.startswith("UNPACK_"):
+                return self._does_with_items(m)
+            elif depth == 0 and kind == "GET_ITER":
+                return self._does_with_items(m + 2) if steps[m + 1][0] == "FOR_ITER" else _LOOKS
+            elif depth == 0 and kind.startswith(("BINARY_", "INPLACE_")) and not is_copied:
+                return self._does_with(m, inside=True) if kind.startswith("BINARY_") else _LOOKS
+        return _LOOKS
+
+    def _called(self, n: int, before: int) -> AbstractSet[str]:
+        """Return the name of what is called with what a step loads, behind so many other arguments."""
+        depth = -1
+        for kind, name, effect, _ in reversed(self._steps[: n + 1]):
+            if depth >= before and kind != "PUSH_NULL":
+                return {_WRITES if name in _FILLING else str(name)}
+            depth += effect
+        return _LOOKS
+
+    def _does_with_items(self, n: int) -> AbstractSet[str]:
+        """Return what code does with the local names that a step and those behind it bind."""
+        while self._steps[n][0].startswith("UNPACK_"):
+            n += 1
+        found = _LOOKS
+        while n < len(self._steps) and self._steps[n][0] == "STORE_FAST":
+            found = found | self._does_with_local(self._steps[n][1])
+            n += 1
+        return found
+
+    def _does_with_local(self, name: str) -> AbstractSet[str]:
+        if name not in self._locals:
+            self._locals[name] = _LOOKS  # as a = b; b = a
+            uses = [n for n, step in enumerate(self._steps) if step[:2] == ("LOAD_FAST", name)]
+            self._locals[name] = _LOOKS.union(*map(self._does_with, uses))
+        return self._locals[name]
 
 
 uses_of = cache(Uses)
 
 
-def _writes(steps: Sequence[Instruction], n: int, inside: bool = False) -> bool:
-    """Return whether code writes into what a step loads, or into what is inside of that; or keeps it under another name."""
-    if steps[n + 1].opname in ("LOAD_ATTR", "LOAD_METHOD"):
-        return steps[n + 1].argval in _WRITING or _writes(steps, n + 1, inside=True)
-    depth = 0  # of the stack, above what was loaded
-    is_copied = False  # by X[k] += 1, which reads X[k] before it writes there
-    for m in range(n + 1, len(steps)):
-        kind = steps[m].opname
-        depth += stack_effect(steps[m].opcode, steps[m].arg, jump=False)
-        is_copied = is_copied or kind.startswith(("COPY", "DUP"))
-        if depth < 0:
-            if kind in ("STORE_SUBSCR", "STORE_SLICE"):
-                return is_copied or depth == -2  # not the value that is put somewhere, nor its key
-            return kind == "DELETE_SUBSCR" or (kind.startswith("STORE_") and not inside)
-        if depth == 0 and kind.startswith(("BINARY_", "INPLACE_", "GET_ITER")) and not is_copied:
-            return kind.startswith("BINARY_") and _writes(steps, m, inside=True)
-    return False
+def _steps_of(code: CodeType) -> Iterator[tuple[str, Any, int, int]]:
+    """Return the steps of some code, those of two local names as two: name, what it is about, its effect on the stack, number."""
+    for step in get_instructions(code):
+        kind = step.opname
+        if kind.startswith(("LOAD_FAST", "STORE_FAST")):
+            names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+            kinds = [each for each in kind.split("_") if each in ("LOAD", "STORE")]
+            for each, name in zip(kinds, names, strict=True):
+                yield f"{each}_FAST", name, 1 if each == "LOAD" else -1, 0
+        else:
+            number = (step.arg or 0) + kind.endswith("_KW")
+            yield kind, step.argval, stack_effect(step.opcode, step.arg, jump=False), number
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
@@ -93,8 +192,9 @@ def members_of(kind: type) -> Iterator[tuple[str, Any, list[Uses]]]:
     """Return the names of what a class and its bases have, with what that is, and what its code does."""
     for base in kind.__mro__:
         for name, member in vars(base).items() if base not in (object, Component) else ():
-            functions = getattr(member, "__func__", member), getattr(member, "fget", None)
-            codes = [each.__code__ for each in functions if isinstance(each, FunctionType)]
+            inside = {staticmethod: "__func__", classmethod: "__func__", property: "fget"}.get(type(member))
+            function = getattr(member, inside) if inside else member
+            codes = [function.__code__] if type(function) is FunctionType else []
             yield name, member, [uses_of(inner) for code in codes for inner in codes_in(code)]
 
 
@@ -111,7 +211,7 @@ def memory_of(kind: type, strict: bool) -> frozenset[str]:
     """
     found: set[str] = set()
     for name, member, its_uses in members_of(kind):
-        if isinstance(member, cached_property):
+        if type(member) is cached_property:
             found.add(name)
         is_quiet = isinstance(member, property) or (name.startswith("__") and not name.startswith(_SETTING))
         for uses in its_uses if not name.startswith(_MADE_BY) else ():
@@ -149,13 +249,16 @@ def varies(module: str, name: str) -> bool:
     """Return whether each process may bind a name to a value of its own, as a time: a call makes it, and nothing else sets it."""
     import ast
     from importlib.util import resolve_name
+    from linecache import getlines
 
     home = sys.modules.get(module)
+    lines = getlines(getattr(home, "__file__", None) or "", getattr(home, "__dict__", None))
     try:
-        with open(getattr(home, "__file__", None) or "", "rb") as file:
-            tree = list(ast.walk(ast.parse(file.read())))
-    except (OSError, SyntaxError, ValueError):
-        return False
+        tree = list(ast.walk(ast.parse("".join(lines))))
+    except (SyntaxError, ValueError):
+        tree = []
+    if not tree[1:]:
+        return True  # nobody can tell: it is compiled, for example
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     local: set[ast.AST] = set()  # where the name is one of a function's own
     for node in tree:

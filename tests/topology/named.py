@@ -2,6 +2,7 @@
 
 import enum
 import functools
+import heapq
 import json
 import logging
 import os
@@ -69,6 +70,46 @@ def logged(function):
 @logged
 def wrapped(x):
     return x
+
+
+def counting():
+    number = 0
+
+    def count():
+        nonlocal number
+        number += 1
+        return number
+
+    return count, lambda: number
+
+
+def put(table, key):
+    table[key] = key
+
+
+def read(table):
+    return table["a"]
+
+
+def aliases():
+    rules, (first, *_) = RULES, ROWS
+    kept = KEPT
+    kept["b"] = 1
+    for row in ROWS:
+        row.append(first)
+    inner = KEPT["a"]
+    inner[3] = PAIR[0].append(4)
+    for each in GIVEN.values():
+        each.append(5)
+    return rules["a"]
+
+
+def hashed(kind):
+    """Give a class a method as attrs makes it: the hash of a text, another one in each process, is in its code."""
+    made = {}
+    exec(f"def __hash__(self): return {hash(kind.__qualname__)}", made)
+    kind.__hash__ = made["__hash__"]
+    return kind
 
 
 def lookup(table):
@@ -172,8 +213,37 @@ class Client:
 
 class Settings:
     factor = 1
+    used = 0
+    latest = None
 
 
+class Unbound:
+    """An object that fails whoever looks, as a proxy of what is not there yet."""
+
+    __dict__ = __class__ = property(lambda self: 1 / 0)
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+@hashed
+class Node:
+    """Objects that their class remembers."""
+
+    made = []
+    by_name = {}
+
+    def __init__(self, name):
+        self.made.append(name)
+        Node.by_name[name] = self
+
+
+count, counted_so_far = counting()
+HEAP, PASSED, PLAIN = [], {}, {"a": 1}
+RULES, KEPT = {"a": 1}, {"a": {}}
+ROWS, PAIR, GIVEN = [[0], [1]], ([], {}), {"a": []}
+UNBOUND = Unbound()
+NODE = Node("first")
 CLIENT = Client()
 HANDLERS = {"a": cached}
 TOTAL = Total()
@@ -226,6 +296,14 @@ class Plus(Base):
             x += plus_one(1) + named_beside.DEEP + named_beside.change(2) + CONFIG.factor + self.rules[name]
         x += DATA.factor + DATA.twice() + wrapped(factor) + cached(4) + sum(i * LIMIT for i in NESTED["a"])
         x += CLIENT.send(Settings.factor) + HANDLERS["a"](1)
+        heapq.heappush(HEAP, factor)
+        put(PASSED, factor)
+        Settings.used += 1
+        Settings.latest = named_beside.LATEST = factor
+        named_beside.USED += 1
+        x += count() + counted_so_far() + read(PLAIN) + aliases() + (UNBOUND is NODE)
+        if __name__ in ("__main__", "__mp_main__"):
+            print(len("abc"), Node(str(x)))
         where = named_beside.back.named_beside.DEEP, socket.gethostname(), time.time(), json.dumps(x)
         self.emit([helper(x), where, PATTERN.match("a"), Colour.RED, self._scale, self.rule])
 

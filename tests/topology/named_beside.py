@@ -9,6 +9,8 @@ __all__ = ["back"]
 LIMIT = 1
 DEEP = 1
 ONE = 1
+USED = 0
+LATEST = None
 STARTED = time.time()
 
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.topology import load_topology
 from multilang.topology.identity import check_found
+from multilang.topology.uses import varies
 
 HERE = Path(__file__).parent
 TOPOLOGY = """
@@ -28,7 +32,7 @@ if IS_MAIN:
 # Scripts one after the other, each in a process that has what it needs already.
 SCRIPTS = """
 import os, runpy, sys
-import collections, dataclasses, enum, functools, json, logging, multilang.topology.identity, numpy, socket
+import collections, dataclasses, enum, functools, heapq, json, logging, multilang.topology.identity, numpy, socket
 for file in sys.argv[1:]:
     child = os.fork()
     if not child:
@@ -69,6 +73,9 @@ OTHER = {
     "time.time = lambda: 5": "what 'time' is in time",
     "time.time = __import__('unittest.mock').mock.Mock()": "what 'time' is in time",
     "named_beside = type(os)('other')": "what 'named_beside' is in",
+    "len = lambda x: 5": "what 'len' is in",
+    "PLAIN['a'] = 2": "what 'PLAIN' is in",
+    "RULES = {'a': 2}": "what 'RULES' is in",
     "Settings.factor = 2": "the attribute 'factor' of the class Settings",
     "HANDLERS['a'] = plus_one": "what 'HANDLERS' is in",
     "Colour = enum.Enum('Colour', {'RED': 2, 'BLUE': 1})": "the attribute 'RED' of the class Colour",
@@ -108,6 +115,8 @@ SAME = [
     "counted(); cached(3); memo(9); Plus.rule.look(3); repr(Plus.rule); Plus.rule.add(3)",
     "topology['plus'].component.lock = threading.Lock(); repr(topology); repr(topology['plus'])",
     "named_beside.UNUSED = 5",
+    "count(); HEAP.append(1); put(PASSED, 5); aliases(); PAIR[0].append(1); Node('second')",
+    "Settings.used += 1; Settings.latest = 3; named_beside.USED = 2; named_beside.LATEST = 7",
 ]
 USED = "repr(v); hash(v); v.twice; v.thrice; v.matches('a'); v.look('a')".replace("v", "topology['plus'].component.by")
 SAME_MADE = {
@@ -120,6 +129,9 @@ SAME_MADE = {
     "{k: {'q', 'r', 's'} for k in {'a', 'b', 'c', 'd'}}": "pass",
     "[float('nan'), {float('nan'), 1.5, 'q'}, -0.0, float('inf')]": "pass",
     "Colour.RED, Colour": "pass",
+    "1, TOTAL.add": "TOTAL.add(3)",
+    "1, STATS.update": "STATS.update('a')",
+    "UNBOUND": "pass",
     "1, remembering()": "topology['plus'].component.function(3)",
     "AROUND": "pass",
     "functools.partial(lookup, {'a', 'b'}), Rule(1).matches": "pass",
@@ -162,3 +174,19 @@ def test_a_difference_is_named_and_nothing_else_is_one(scripts: Path, number: in
         assert f"is not the one that was submitted: {part}" in str(caught.value)
     else:
         check_found(told, spec, "there")
+
+
+@pytest.mark.parametrize("name", ["packed.py", "packed.pyc"])
+def test_the_source_of_a_module_may_be_in_an_archive_or_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "packed.py").write_text("import time\nNOW = time.time()\nRATE = 1\n")
+    py_compile.compile(str(tmp_path / "packed.py"), str(tmp_path / "packed.pyc"))
+    with ZipFile(tmp_path / "packed.zip", "w") as archive:
+        archive.write(tmp_path / name, name)
+    monkeypatch.syspath_prepend(tmp_path / "packed.zip")
+    monkeypatch.delitem(sys.modules, "packed", raising=False)
+    import_module("packed")
+    assert varies("packed", "NOW")
+    assert varies("packed", "RATE") == (name == "packed.pyc")  # nobody can tell
+    monkeypatch.delitem(sys.modules, "packed")
