@@ -311,6 +311,12 @@ def _attributes(value: object) -> dict[str, Any]:
     return found if type(found) is dict else {}
 
 
+def _is_foreign(kind: type) -> bool:
+    """Return whether a class is an installed library's, and not Python's own or that of data, as a table of pandas."""
+    is_python_s = str(kind.__module__).partition(".")[0] in sys.stdlib_module_names
+    return not is_python_s and _is_library(kind.__module__) and not hasattr(kind, "__array__")
+
+
 def _is_ours(module: object) -> bool:
     return str(module).partition(".")[0] in _OURS
 
@@ -447,6 +453,8 @@ class _Walk:
             yield value.func
         elif "__wrapped__" in _attributes(value):  # a cache around a function
             yield value.__wrapped__
+        elif _attributes(value) and _is_foreign(kind):
+            return  # it may keep anything there: its class says enough
         else:
             try:
                 made = dispatch_table[kind](value) if kind in dispatch_table else value.__reduce_ex__(2)

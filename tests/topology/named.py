@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import named_beside
+import ujson
 from named_beside import LIMIT, STARTED, plus_one
 
 from multilang import BasicBolt, Spout, TopologyBuilder
@@ -244,6 +245,8 @@ RULES, KEPT = {"a": 1}, {"a": {}}
 ROWS, PAIR, GIVEN = [[0], [1]], ([], {}), {"a": []}
 UNBOUND = Unbound()
 NODE = Node("first")
+SYNONYMS = type("Synonyms", (dict,), {"__module__": ujson.__name__})()
+SYNONYMS.made = object.__hash__(SYNONYMS)
 CLIENT = Client()
 HANDLERS = {"a": cached}
 TOTAL = Total()
@@ -301,7 +304,7 @@ class Plus(Base):
         Settings.used += 1
         Settings.latest = named_beside.LATEST = factor
         named_beside.USED += 1
-        x += count() + counted_so_far() + read(PLAIN) + aliases() + (UNBOUND is NODE)
+        x += count() + counted_so_far() + read(PLAIN) + aliases() + (UNBOUND is NODE) + len(SYNONYMS)
         if __name__ in ("__main__", "__mp_main__"):
             print(len("abc"), Node(str(x)))
         where = named_beside.back.named_beside.DEEP, socket.gethostname(), time.time(), json.dumps(x)
