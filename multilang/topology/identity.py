@@ -312,9 +312,10 @@ def _attributes(value: object) -> dict[str, Any]:
 
 
 def _is_foreign(kind: type) -> bool:
-    """Return whether a class is an installed library's, and not Python's own or that of data, as a table of pandas."""
+    """Return whether a class is another library's, and not Python's own or that of data, as a table of pandas."""
     is_python_s = str(kind.__module__).partition(".")[0] in sys.stdlib_module_names
-    return not is_python_s and _is_library(kind.__module__) and not hasattr(kind, "__array__")
+    is_known = is_python_s or _is_ours(kind.__module__) or hasattr(kind, "__array__")
+    return not is_known and _is_library(kind.__module__)
 
 
 def _is_ours(module: object) -> bool:

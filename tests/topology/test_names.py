@@ -104,6 +104,8 @@ OTHER_MADE = {
     "Rule(1).add(1 + IS_MAIN)": "by",
     "Data(1 + IS_MAIN)": "by",
     "Colour(1 + IS_MAIN)": "by",
+    "__import__('multilang.windowing').windowing.Tumbling(1 + IS_MAIN)": "by",
+    "1, __import__('multilang.windowing').windowing.Sum('n' + 'm' * IS_MAIN)": "function",
     "[1, 2] if IS_MAIN else [2, 1]": "by",
     "list(range(500_000 + IS_MAIN))": "by",
 }
