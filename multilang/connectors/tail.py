@@ -93,9 +93,8 @@ class TailSpout(PositionSpout):
         super().initialize(conf, context)
         self._reads = context.task_index == 0
         self._now: Followed | None = None
-        self._old: list[
-            Followed
-        ] = []  # those that were read before, the oldest first: a program may still have them open
+        # Those that were read before, the oldest first: a program may still have them open.
+        self._old: list[Followed] = []
         self._look_at = 0.0
         self._look_at_old = 0.0
         self._idle = not self._reads

@@ -56,9 +56,7 @@ _OF_PYTHON = "~"
 _GLOBAL = "what "
 _NAMED = (type, BuiltinFunctionType, FunctionType, ModuleType)
 _DEEPEST = 100
-_MOST = (
-    20_000  # parts of one value that are looked at one by one: a model or a table among the arguments costs no seconds
-)
+_MOST = 20_000  # parts of one value that are looked at one by one: a table among the arguments costs no seconds
 PYTHON = "python"  # the part that names the Python of the digests
 MODULES = "modules"  # the one with the names of the modules whose code is followed
 

@@ -171,7 +171,7 @@ def test_what_a_certificate_alone_made_belongs_to_it_and_to_whom_the_conf_names(
 def test_a_certificate_that_the_server_does_not_ask_for_is_refused_as_the_only_login(
     secured: SecuredZooKeeperServer, over_tls: dict[str, Any]
 ) -> None:
-    """As behind a program that ends TLS before it."""
+    """A program stands before the server, and ends TLS there."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(secured.authority.folder / "zookeeper.pem")
 
