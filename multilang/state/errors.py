@@ -1,28 +1,20 @@
-"""The errors of state."""
+"""The errors of state; those of what it is stored in are ``multilang.store``'s."""
 
 from __future__ import annotations
 
-from multilang.component.errors import ExplainedError, UnrecoverableError
+from multilang.component.errors import UnrecoverableError
+from multilang.store.errors import FencedError, InUseError, NotPermittedError, StateError, StoreGoneError
 
-
-class StateError(ExplainedError):
-    """State can't be read, written or found. The message names it and the fix."""
-
-
-class NotPermittedError(StateError):
-    """The store's user has no right to do this."""
-
-
-class InUseError(StateError, UnrecoverableError):
-    """Another run owns what was to be claimed. The message names that run."""
-
-
-class FencedError(StateError, UnrecoverableError):
-    """Somebody with a newer epoch owns what this process writes to. Nothing was written, and nothing more may be."""
-
-
-class StoreGoneError(StateError, UnrecoverableError):
-    """Stored data is gone, damaged, or replaced by something else."""
+__all__ = [
+    "FencedError",
+    "InUseError",
+    "NotPermittedError",
+    "ReshapedError",
+    "StateError",
+    "StoreGoneError",
+    "UnanchoredEmitError",
+    "WrongProviderError",
+]
 
 
 class ReshapedError(StateError, UnrecoverableError):

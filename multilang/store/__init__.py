@@ -1,0 +1,40 @@
+"""What outlives a process: one interface, and the databases behind it. See ``interface`` for its laws."""
+
+from __future__ import annotations
+
+from multilang.lazy import lazily
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.store.claims import Claim, Owner
+    from multilang.store.errors import (
+        FencedError,
+        InUseError,
+        NotPermittedError,
+        StateError,
+        StoreGoneError,
+    )
+    from multilang.store.interface import Store
+    from multilang.store.opening import open_store
+
+__all__ = [
+    "Claim",
+    "FencedError",
+    "InUseError",
+    "NotPermittedError",
+    "Owner",
+    "StateError",
+    "Store",
+    "StoreGoneError",
+    "open_store",
+]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".claims": ("Claim", "Owner"),
+        ".errors": ("FencedError", "InUseError", "NotPermittedError", "StateError", "StoreGoneError"),
+        ".interface": ("Store",),
+        ".opening": ("open_store",),
+    },
+)

@@ -1,0 +1,364 @@
+"""Claims of places: the owner's record, its heartbeat, and how a place is taken over. The laws are in ``interface``."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+from contextlib import suppress
+from functools import cache
+from time import monotonic, sleep, strftime
+
+from multilang.protocol.codec import dumps, loads
+from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError
+from multilang.store.interface import OWNER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from multilang.store.interface import Rows, Store
+
+BEAT_SECS = 1.0
+LEASE_SECS = 10.0  # an owner without a beat for so long counts as dead or stopped
+CLAIM_SECS = 5.0  # how long a claim waits for an owner that beats, since it may be about to end
+_POLL_SECS = 0.05
+_EARLIER = 50  # runs that are remembered
+_MACHINE_FILES = ("/proc/sys/kernel/random/boot_id", "/etc/machine-id")
+_SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
+_RECORD = b"owner"
+
+log = logging.getLogger(__name__)
+
+
+class Owner:
+    """The owner of a place, as it is stored there.
+
+    Attributes:
+        epoch: Raised by each claim, from 1 on.
+        run: The run that claimed: the topology's ``storm.id``.
+        topology: The topology's name, for messages.
+        host: The host of the owner's process.
+        process: The process number, and what tells its number from the same one elsewhere: see ``_number_space``.
+        since: The local time of the claim, for messages.
+        earlier: The last runs that claimed before. A run that was taken over from does not come back.
+        ended: Whether the owner has released the place.
+        token: Drawn at random by each claim; the key of its fence.
+    """
+
+    __slots__ = ("earlier", "ended", "epoch", "host", "process", "run", "since", "token", "topology")
+
+    def __init__(
+        self,
+        epoch: int,
+        run: str,
+        topology: str,
+        host: str,
+        process: list[Any],
+        since: str,
+        earlier: list[str],
+        ended: bool,
+        token: str,
+    ) -> None:
+        self.epoch = epoch
+        self.run = run
+        self.topology = topology
+        self.host = host
+        self.process = process
+        self.since = since
+        self.earlier = earlier
+        self.ended = ended
+        self.token = token
+
+    @classmethod
+    def after(cls, before: Owner | None, run: str, topology: str, above: int = 0) -> Owner:
+        """Return this process as the owner that follows ``before``.
+
+        Args:
+            before: The previous owner; None for the first one.
+            run: The run of this process.
+            topology: The run's topology.
+            above: An epoch that was used already.
+        """
+        earlier = [] if before is None else [each for each in (*before.earlier, before.run) if each != run]
+        return cls(
+            max(_epoch(before), above) + 1,
+            run,
+            topology,
+            socket.gethostname(),
+            [os.getpid(), *_number_space()],
+            strftime("%Y-%m-%d %H:%M:%S"),
+            earlier[-_EARLIER:],
+            False,
+            os.urandom(8).hex(),
+        )
+
+    def changed(self, **members: Any) -> Owner:
+        """Return the same owner with other ``members``."""
+        return Owner(**{**{name: getattr(self, name) for name in self.__slots__}, **members})
+
+    def __str__(self) -> str:
+        return f"topology {self.topology!r} (process {self.process[0]} on {self.host}, since {self.since})"
+
+    @property
+    def fence(self) -> Rows:
+        """The row that this claim made, and that the next one removes."""
+        return {OWNER: {self.token.encode(): b"1"}}
+
+    def text(self) -> bytes:
+        """Return the owner as JSON, to be stored."""
+        return dumps({name: getattr(self, name) for name in self.__slots__}).encode()
+
+    @classmethod
+    def from_text(cls, text: bytes) -> Owner:
+        """Return the owner that ``text`` gave as JSON.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        found = loads(text)
+        if not isinstance(found, dict) or set(found) != set(cls.__slots__):
+            raise ValueError(f"no owner: {text!r}")
+        return cls(**found)
+
+    def is_dead(self) -> bool:
+        """Return whether the owner's process is known to have ended: it ran on this machine, and is gone."""
+        if self.host != socket.gethostname() or self.process[1:] != _number_space():
+            return False
+        try:
+            os.kill(self.process[0], 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass  # the process is there, and belongs to another user
+        return False
+
+
+class Claim:
+    """A place that this process has claimed, with the thread that beats for it.
+
+    Attributes:
+        owner: The owner as this claim stored it.
+    """
+
+    def __init__(self, store: Store, place: str, owner: Owner, what: str) -> None:
+        self.owner = owner
+        self._store = store
+        self._place = place
+        self._what = what
+        self._renewing = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name=f"owner of {place}", daemon=True)
+        self._thread.start()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this claim."""
+        return self.owner.epoch
+
+    @property
+    def token(self) -> str:
+        """A text that tells this claim from every other."""
+        return self.owner.token
+
+    @property
+    def fence(self) -> Rows:
+        """The rows that every write under this claim expects."""
+        return self.owner.fence
+
+    def write(self, changes: Rows, expected: Rows | None = None, cleared: tuple[str, ...] = ()) -> bool:
+        """Change rows of the place under this claim; see ``Store.compare_and_write``.
+
+        Returns:
+            False if one of the ``expected`` rows is another one.
+
+        Raises:
+            FencedError: Another run or process has claimed the place; nothing was changed.
+            StoreGoneError: The place was deleted, or put back to an older copy.
+        """
+        if self._store.compare_and_write(self._place, {**(expected or {}), **self.fence}, changes, cleared):
+            return True
+        self.check()
+        return False
+
+    def check(self) -> None:
+        """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or put back."""
+        found = owner_of(self._store, self._place, self._what)
+        if found is not None and found.token == self.token:
+            return
+        if found is None or found.epoch < self.epoch or (found.epoch == self.epoch and found.token != self.token):
+            what = "is gone" if found is None else f"is one of epoch {found.epoch}, although this one has {self.epoch}"
+            raise StoreGoneError(
+                f"{describe(self._store, self._what)} was changed while it was in use: the record of its owner {what}, and what is "
+                "stored there may be gone or older, too. Nothing more is written here. Put it back, or start the topology again, which "
+                "then goes on from what is there"
+            )
+        raise FencedError(
+            f"{describe(self._store, self._what)} was taken over by {found} (epoch {found.epoch}; this one has {self.epoch}): nothing more "
+            "is written here"
+        )
+
+    def renew(self) -> int:
+        """Raise the epoch of this claim, so that whoever heard only of the one before can claim nothing under it any more.
+
+        Returns:
+            The new epoch.
+
+        Raises:
+            FencedError: Another run or process has taken the place over.
+        """
+        with self._renewing:
+            new = self.owner.changed(epoch=self.epoch + 1, token=os.urandom(8).hex())
+            if not _replace(self._store, self._place, self.owner, new):
+                self.check()
+                raise FencedError(f"{describe(self._store, self._what)} was taken over: nothing more is written here")
+            self.owner = new
+        return self.epoch
+
+    def release(self) -> None:
+        """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
+        self._ended.set()
+        self._store.hurry()
+        self._thread.join()
+        with suppress(Exception):  # the database is gone: the next owner will wait until the lease is over
+            _replace(self._store, self._place, self.owner, self.owner.changed(ended=True))
+            self._store.end_beats(self._place)
+
+    def _beat(self) -> None:
+        number = 0
+        while not self._ended.wait(BEAT_SECS):
+            number += 1
+            try:
+                with self._renewing:
+                    if not self._store.beat(self._place, self.fence, number):
+                        return
+            except Exception:  # noqa: BLE001 - the database can't be reached now; the fence protects it, not the beat
+                continue
+
+
+def claim(
+    store: Store,
+    place: str,
+    run: str,
+    topology: str,
+    warn: Callable[[str], None],
+    *,
+    may_return: bool = True,
+    above: int = 0,
+    what: str = "",
+) -> Claim:
+    """Make this process the owner of a place; see ``Store.claim``."""
+    while True:
+        before = owner_of(store, place, what)
+        if before is not None and run in before.earlier and not may_return:
+            raise FencedError(
+                f"{describe(store, what)} was taken over by {before}, while this run did not answer: it ends here, and nothing more is "
+                "written by it"
+            )
+        before = wait_until_free(store, place, run, warn, what)
+        me = Owner.after(before, run, topology, above)
+        if _replace(store, place, before, me):
+            return Claim(store, place, me, what)
+        now = owner_of(store, place, what)
+        if (None if now is None else now.token) == (None if before is None else before.token):
+            raise StoreGoneError(
+                f"{describe(store, what)} can't be claimed: its owner's record is not that of its last claim. It was changed by hand, or "
+                "damaged: put it back, or remove all that is kept there, to begin with nothing"
+            )
+
+
+def wait_until_free(
+    store: Store, place: str, run: str | None, warn: Callable[[str], None] = log.warning, what: str = ""
+) -> Owner | None:
+    """Wait until no other run than ``run`` uses a place, and return its last owner. Nothing is claimed.
+
+    Raises:
+        InUseError: The owner of another run still beats after ``CLAIM_SECS``.
+    """
+    began = monotonic()
+    seen: Any = None
+    seen_at = began
+    while True:
+        before = monotonic()
+        owner = owner_of(store, place, what)
+        if owner is None or owner.ended or owner.run == run or owner.is_dead():
+            return owner
+        mark = (owner.epoch, store.beats(place))
+        now = monotonic()
+        if seen is None or now - before > _SLOW_SECS:
+            seen, seen_at = mark, now
+        elif mark != seen:
+            if now - began >= CLAIM_SECS:
+                raise InUseError(
+                    f"{describe(store, what)} is in use by {owner}; end that one first, or name another place in {store.setting}"
+                )
+            seen, seen_at = mark, now
+        elif now - seen_at >= LEASE_SECS:
+            warn(
+                f"{describe(store, what)} is taken over from {owner}, which has not answered for {LEASE_SECS:g} s; should it wake "
+                "up, it can write nothing any more"
+            )
+            return owner
+        sleep(_POLL_SECS)
+
+
+def owner_of(store: Store, place: str, what: str = "") -> Owner | None:
+    """Return the owner of a place that was stored last; None if there never was one.
+
+    Raises:
+        StateError: The record is damaged.
+    """
+    (text,) = store.get(place, OWNER, [_RECORD])
+    try:
+        return None if text is None else Owner.from_text(text)
+    except (ValueError, TypeError):
+        raise StateError(
+            f"{describe(store, what)}: the record of its owner is {text[:80]!r}: it was changed by hand, or damaged. Put it back, or "
+            "remove all that is kept there, to begin with nothing"
+        ) from None
+
+
+def describe(store: Store, what: str) -> str:
+    """Return the words of a message for what is kept in a store."""
+    return f"{what} in {store.describe()}" if what else store.describe()
+
+
+def _replace(store: Store, place: str, before: Owner | None, owner: Owner) -> bool:
+    """Store ``owner`` and its fence in the place of ``before``, if that is still the owner. All other fences are removed."""
+    expected = {OWNER: {_RECORD: None}} if before is None else before.fence
+    return store.compare_and_write(place, expected, {OWNER: {**owner.fence[OWNER], _RECORD: owner.text()}}, [OWNER])
+
+
+def _epoch(owner: Owner | None) -> int:
+    return 0 if owner is None else owner.epoch
+
+
+@cache
+def _machine() -> tuple[str, ...]:
+    """Return what differs between two machines, although they may have the same host name.
+
+    The boot's id is drawn at random at each start of the system. Where there is none, it is the address of a network card;
+    Python draws one at random if it finds none, and then no owner is known to be dead before its lease is over.
+    """
+    found = []
+    for path in _MACHINE_FILES:
+        try:
+            with open(path) as file:
+                found.append(file.read().strip())
+        except OSError:
+            continue
+    if not found:
+        import uuid  # costs a process's start more than all of this module
+
+        found.append(f"{uuid.getnode():x}")
+    return tuple(found)
+
+
+def _number_space() -> list[str]:
+    """Return what process numbers are counted in: the namespace, which differs between containers, and the machine."""
+    try:
+        return [os.readlink("/proc/self/ns/pid"), *_machine()]
+    except OSError:
+        return [*_machine()]

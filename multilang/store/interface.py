@@ -1,0 +1,254 @@
+"""The one interface to what outlives a process: rows of bytes in a database, and who may write them.
+
+States, positions, transactions, maps, marks of sources and logs of queries are kept through these calls alone. A **place** is
+what one owner writes to, such as the state of one task; it has **tables** of rows, and a row is a key with its value, both
+bytes. The laws, which every database keeps, and why:
+
+1. **A write is one atomic step.** ``compare_and_write`` compares the rows that are expected and writes, with nothing of
+   anybody between the two, and does all of it or, after an error or a crash, nothing. A check before the write is not
+   enough: a process can be stopped between the two for hours.
+2. **What was written stays.** If the store is durable, the rows are on the disk when the call returns. Who acks a tuple
+   after it can't be asked for it again.
+3. **False is nothing.** ``compare_and_write`` returns False when an expected row is another one, and has changed nothing.
+4. **A write is made once.** A database behind a network may send a request again when its answer is lost. The second copy,
+   or a first one that was late, changes nothing, whatever was written meanwhile, and the call returns True if one was done.
+5. **A read sees what was written.** After a claim, ``get`` and ``list`` return what the owners before have written.
+6. **An owner has an epoch.** Each claim raises it, and nothing else does. Numbers that are counted from it, such as those
+   of attempts, are never used twice.
+7. **Nothing is read before the claim.** It could be older than the last write of the owner before.
+8. **Every write carries a fence.** It is a row that the claim made, and that the next claim removes. Its key is drawn at
+   random, so that no one can make it again, not even by removing the whole place. Who expects it is refused in the
+   same step once there is a newer owner, whatever he believes of himself. Rows that only the owner writes may stand for it,
+   as may a number that was claimed under it.
+9. **A heartbeat protects nothing.** It is for people: while an owner beats, another run is refused with a message that names
+   it. A process that was killed or stopped does not beat, and is taken over from.
+10. **Reading is bounded.** ``list`` reads a table in portions, whatever its size. A row that is there all the time is given
+   once; one that changes meanwhile may be given or not.
+
+A database of one's own is a subclass with ``get``, ``list``, ``places``, ``compare_and_write``, ``describe`` and ``close``.
+All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, TypeAlias
+
+    from multilang.store.claims import Claim
+
+    Rows: TypeAlias = Mapping[str, Mapping[bytes, bytes | None]]
+    """Values by table and key. None: there is no such row, or there shall be none."""
+
+OWNER = "$owner"  # the table of a place with its owner; the names of no other tables begin so
+_BEATS = b"beats"
+
+
+def unheard(_: str) -> None:
+    """Hear of a step, and do nothing."""
+
+
+class Store(ABC):
+    """Rows in a database, by place, table and key.
+
+    Args:
+        url: The URL that names the database, such as ``sqlite:///var/lib/shop.sqlite``.
+        conf: The conf of the topology, for what belongs into no URL, such as passwords.
+        setting: The conf key that has the URL, for messages.
+
+    Attributes:
+        durable: Whether another process, and a later one, finds what was written.
+        local: Whether only this machine can reach it, as with files.
+        largest: The largest size of a key or value, in bytes.
+        portion_rows: How many rows are best written in one step, by who may divide them; see ``portions``.
+        portion_bytes: The size of these rows together, in bytes.
+        requires: The packages that workers need: import names, and what to install for each.
+        trace: Called with the steps of a write: "write", "sync" when it is about to be done, "synced" when it was.
+    """
+
+    durable: ClassVar[bool] = True
+    local: ClassVar[bool] = False
+    requires: ClassVar[Mapping[str, str]] = {}
+    largest: int = 2**62
+    portion_rows: int = 2**62
+    portion_bytes: int = 2**62
+    trace: Callable[[str], None] = staticmethod(unheard)
+
+    def __init__(self, url: str, conf: Mapping[str, Any] | None = None, setting: str = "multilang.store") -> None:
+        self.url = url
+        self.conf = dict(conf or {})
+        self.setting = setting
+
+    @abstractmethod
+    def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the value of each key, None where there is none, in one round trip.
+
+        Args:
+            place: The place.
+            table: The table.
+            keys: The keys.
+
+        Raises:
+            StateError: The database can't be read.
+        """
+
+    @abstractmethod
+    def list(self, place: str, table: str) -> Iterator[tuple[bytes, bytes]]:
+        """Yield all keys of a table with their values, in no particular order.
+
+        Args:
+            place: The place.
+            table: The table.
+
+        Raises:
+            StateError: The database can't be read.
+        """
+
+    @abstractmethod
+    def places(self, start: str) -> Sequence[str]:
+        """Return the places that have any row, and whose names begin with ``start``, in no particular order.
+
+        Args:
+            start: The beginning of the names.
+
+        Raises:
+            StateError: The database can't be read.
+        """
+
+    @abstractmethod
+    def compare_and_write(
+        self,
+        place: str,
+        expected: Rows,
+        changes: Rows,
+        cleared: Collection[str] = (),
+        merged: tuple[str, str] | None = None,
+    ) -> bool:
+        """Change the rows of a place if those that are expected are there: all in one atomic step, or nothing.
+
+        First the tables in ``cleared`` are emptied, then rows are merged, then ``changes`` are written.
+
+        Args:
+            place: The place.
+            expected: The rows to be compared; None: there is no such row.
+            changes: The rows to be written; None: the row is removed.
+            cleared: Tables of which all rows are removed.
+            merged: Two tables. The rows of the first one replace those of the same key in the second, an empty value removes the
+                row there, and the first one is empty afterwards.
+
+        Returns:
+            False if an expected row is another one; then nothing was changed.
+
+        Raises:
+            StateError: The database can't be written to, or this is too much for one step.
+        """
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the database in the words of a message: "the SQLite file /var/lib/shop.sqlite"."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close connections."""
+
+    def portions(self, rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[dict[bytes, bytes | None]]:
+        """Yield rows in portions for one step each; at least one, which is empty where there are no rows.
+
+        Args:
+            rows: Keys with their values; None: the row is removed.
+        """
+        part: dict[bytes, bytes | None] = {}
+        size = 0
+        for key, value in rows:
+            more = len(key) + len(value or b"")
+            if part and (len(part) >= self.portion_rows or size + more > self.portion_bytes):
+                yield part
+                part, size = {}, 0
+            part[key] = value
+            size += more
+        yield part
+
+    def check(self) -> None:  # noqa: B027  # by default nothing is checked
+        """Check that the database can be used now, with little patience since somebody waits for the answer.
+
+        Raises:
+            StateError: It can't be used now.
+        """
+
+    def hurry(self) -> None:  # noqa: B027  # not every database is waited for
+        """Wait little from now on for a database that does not answer: the task ends, and its last write matters little."""
+
+    def beat(self, place: str, fence: Rows, number: int) -> bool:
+        """Store that the owner is alive.
+
+        Args:
+            place: The place.
+            fence: The fence of the owner's claim.
+            number: The number of the beat.
+
+        Returns:
+            False if the place has another owner by now.
+        """
+        return self.compare_and_write(place, fence, {OWNER: {_BEATS: b"%d" % number}})
+
+    def beats(self, place: str) -> object:
+        """Return a value that is another one after each ``beat``.
+
+        Args:
+            place: The place.
+        """
+        return self.get(place, OWNER, [_BEATS])[0]
+
+    def end_beats(self, place: str) -> None:  # noqa: B027  # not every database has something to remove
+        """Remove what ``beat`` stored beside the rows: the owner has released the place.
+
+        Args:
+            place: The place.
+        """
+
+    def claim(
+        self,
+        place: str,
+        run: str,
+        topology: str,
+        warn: Callable[[str], None] = unheard,
+        *,
+        may_return: bool = True,
+        above: int = 0,
+        what: str = "",
+    ) -> Claim:
+        """Become the owner of a place.
+
+        Args:
+            place: The place.
+            run: The run that claims, the topology's ``storm.id``. A place that the same run left, because its process died, is
+                taken over at once.
+            topology: The run's topology, for messages.
+            warn: Called with a message when the place is taken from an owner that neither ended nor beats.
+            may_return: Whether a run that was taken over from may claim again once its successor has ended. It may on
+                Storm, where nobody else could end it.
+            above: An epoch that was used already, as far as what is stored tells; that of the claim is above it.
+            what: What is kept there, in the words of a message, such as "the state of topology 'shop'".
+
+        Returns:
+            The claim.
+
+        Raises:
+            InUseError: Another run owns the place, and beats.
+            FencedError: Another run has taken the place over from this one.
+        """
+        from multilang.store.claims import claim
+
+        return claim(self, place, run, topology, warn, may_return=may_return, above=above, what=what)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process without connections."""
+        return type(self), (self.url, self.conf, self.setting)
+
+    def __deepcopy__(self, memo: object) -> Store:
+        """Return the store itself: copies of a component write to the same place."""
+        return self

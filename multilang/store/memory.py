@@ -1,0 +1,79 @@
+"""Rows in this process: for tests, and for what need not survive it."""
+
+from __future__ import annotations
+
+from threading import Lock
+
+from multilang.store.interface import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from multilang.store.interface import Rows
+
+
+class MemoryStore(Store):
+    """Rows in dicts of this object. Its URL is ``memory:``."""
+
+    durable = False
+
+    def __init__(self, url: str = "memory:", conf: Mapping[str, Any] | None = None, setting: str = "") -> None:
+        super().__init__(url, conf, setting)
+        self._lock = Lock()
+        self._places: dict[str, dict[str, dict[bytes, bytes]]] = {}
+
+    def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        rows = self._places.get(place, {}).get(table, {})
+        return [rows.get(key) for key in keys]
+
+    def list(self, place: str, table: str) -> Iterator[tuple[bytes, bytes]]:
+        with self._lock:
+            rows = [*self._places.get(place, {}).get(table, {}).items()]
+        return iter(rows)
+
+    def places(self, start: str) -> Sequence[str]:
+        with self._lock:
+            return [name for name, tables in self._places.items() if name.startswith(start) and any(tables.values())]
+
+    def compare_and_write(
+        self,
+        place: str,
+        expected: Rows,
+        changes: Rows,
+        cleared: Collection[str] = (),
+        merged: tuple[str, str] | None = None,
+    ) -> bool:
+        with self._lock:
+            tables = self._places.setdefault(place, {})
+            for table, rows in expected.items():
+                there = tables.get(table, {})
+                if any(there.get(key) != value for key, value in rows.items()):
+                    return False
+            self.trace("write")
+            for table in cleared:
+                tables.pop(table, None)
+            if merged is not None:
+                source, target = merged
+                into = tables.setdefault(target, {})
+                for key, value in tables.pop(source, {}).items():
+                    _put(into, key, value or None)
+            for table, rows in changes.items():
+                into = tables.setdefault(table, {})
+                for key, value in rows.items():
+                    _put(into, key, value)
+            return True
+
+    def describe(self) -> str:
+        return "memory of this process"
+
+    def close(self) -> None:
+        pass
+
+
+def _put(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
+    if value is None:
+        rows.pop(key, None)
+    else:
+        rows[key] = value

@@ -1,0 +1,66 @@
+"""The choice of the database that a URL names."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.dotted import by_dotted_name
+from multilang.masked import masked_text
+from multilang.store.interface import Store
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+STORE = "multilang.store"
+
+DATABASES: Mapping[str, str] = {
+    "memory": "multilang.store.memory.MemoryStore",
+    "sqlite": "multilang.store.sqlite.SqliteStore",
+    "redis": "multilang.store.redis.RedisStore",
+    "rediss": "multilang.store.redis.RedisStore",
+    "zookeeper": "multilang.store.zookeeper.ZooKeeperStore",
+}
+"""The class for each scheme of a URL. A database of one's own has the dotted name of its class as its scheme."""
+
+FORMS = "sqlite:///FOLDER/FILE.sqlite, redis://HOST:PORT/DATABASE, zookeeper://HOST:PORT/PATH or memory:"
+
+
+def store_class(url: object, setting: str = STORE) -> type[Store]:
+    """Return the class for the database that a URL names. Nothing is opened.
+
+    Args:
+        url: The URL.
+        setting: The conf key that has the URL, for messages.
+
+    Raises:
+        ConfigError: The URL names no database.
+    """
+    what = f"use {FORMS}, or the dotted name of a subclass of multilang.store.Store in the scheme's place"
+    if not isinstance(url, str) or ":" not in url:
+        raise ConfigError(f"{setting} is {masked_text(repr(url))}, which names no database; {what}")
+    scheme = url.partition(":")[0]
+    name = DATABASES.get(scheme, scheme)
+    if "." not in name:
+        raise ConfigError(f"{setting} is {masked_text(repr(url))}, and {scheme!r} is no database that is known; {what}")
+    try:
+        found: Any = by_dotted_name(name)
+    except (ImportError, AttributeError, TypeError, ValueError) as problem:
+        raise ConfigError(f"{setting}: {name!r} can't be imported: {problem}; {what}") from problem
+    if not isinstance(found, type) or not issubclass(found, Store):
+        raise ConfigError(f"{setting}: {name!r} is not a subclass of multilang.store.Store; {what}")
+    return found
+
+
+def open_store(url: str, conf: Mapping[str, Any] | None = None, setting: str = STORE) -> Store:
+    """Return the store that a URL names. It connects at its first use. Close it.
+
+    Args:
+        url: The URL.
+        conf: The topology's conf, for what belongs into no URL.
+        setting: The conf key that has the URL, for messages.
+
+    Raises:
+        ConfigError: The URL names no database, or something that is none of it.
+    """
+    return store_class(url, setting)(url, conf, setting)
