@@ -315,7 +315,7 @@ def owner_of(store: Store, place: str, what: str = "") -> Owner | None:
         return None if text is None else Owner.from_text(text)
     except (ValueError, TypeError):
         raise StateError(
-            f"{describe(store, what)}: the record of its owner is {text[:80]!r}: it was changed by hand, or damaged. Put it back, or "
+            f"{describe(store, what)}: the record of its owner is {text!r}: it was changed by hand, or damaged. Put it back, or "
             "remove all that is kept there, to begin with nothing"
         ) from None
 

@@ -57,8 +57,8 @@ class MemoryStore(Store):
             if merged is not None:
                 source, target = merged
                 into = tables.setdefault(target, {})
-                for key, value in tables.pop(source, {}).items():
-                    _put(into, key, value or None)
+                for key, found in tables.pop(source, {}).items():
+                    _put(into, key, found or None)
             for table, rows in changes.items():
                 into = tables.setdefault(table, {})
                 for key, value in rows.items():
