@@ -375,7 +375,7 @@ class PartitionSpout(OverSource, Spout):
             self._reader.report(news)
 
     def _claimed(self, conf: dict[str, Any], context: Context, mine: Collection[int]) -> Resume:
-        from multilang.state.settings import may_return, owner_of
+        from multilang.store.settings import may_return, owner_of
         from spark_bridge.sources.resume import Resume
         from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
 

@@ -12,7 +12,7 @@ from zlib import crc32
 from multilang.checksums import extended
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
-from multilang.state.settings import owner_of
+from multilang.store.settings import owner_of
 from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,

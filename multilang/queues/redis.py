@@ -23,7 +23,7 @@ from multilang.state.errors import NotPermittedError, StateError
 from multilang.state.redis_access import settings, with_access
 from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
-from multilang.state.settings import stored_name
+from multilang.store.settings import stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

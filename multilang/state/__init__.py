@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
-    from multilang.state.settings import state_file
     from multilang.state.sqlite import SqliteStateProvider
     from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
+    from multilang.store.settings import state_file
 
 __all__ = [
     "FencedError",
@@ -81,7 +81,7 @@ __getattr__, __dir__ = lazily(
         ".redis": ("RedisStateProvider",),
         ".replayable": ("ReplayableSpout",),
         ".serializers": ("Serializer",),
-        ".settings": ("state_file",),
+        "multilang.store.settings": ("state_file",),
         ".sqlite": ("SqliteStateProvider",),
         ".stored": ("Store", "StoredState", "check_commit", "check_prepare", "fenced"),
     },

@@ -28,7 +28,7 @@ from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError, StoreGoneError, WrongProviderError
-from multilang.state.settings import may_return, owner_of
+from multilang.store.settings import may_return, owner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

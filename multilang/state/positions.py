@@ -18,7 +18,8 @@ from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.names import SPOUT
 from multilang.state.owner import claim
-from multilang.state.settings import POSITIONS, may_return, owner_of, state_file
+from multilang.state.settings import POSITIONS
+from multilang.store.settings import may_return, owner_of, state_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

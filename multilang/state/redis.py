@@ -26,8 +26,9 @@ from multilang.state.redis_client import REQUIRES, connect, connect_cluster, lit
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.redis_store import AT_ONCE, RedisStore, parts
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, stored_name
+from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.stored import StoredState
+from multilang.store.settings import stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

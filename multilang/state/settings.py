@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
-from multilang import private
 from multilang.component.errors import ConfigError
+from multilang.store.settings import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +17,6 @@ CONFIG = "topology.state.provider.config"
 ALIGNMENT = "multilang.state.alignment"
 CACHE = "multilang.state.cache.keys"
 TRACE = "multilang.state.trace"
-NAME = "multilang.state.name"
 POSITIONS = "multilang.positions"
 LEAST_INTERVAL_MS = 100
 _OWN = (ALIGNMENT, CACHE, NAME, TRACE)
@@ -83,22 +80,6 @@ def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) ->
         raise ConfigError(f"{CONFIG}: {what} knows no {unknown[0]!r}; it has {', '.join(known)}")
 
 
-def stored_name(conf: Mapping[str, Any]) -> str:
-    """Return the name under which everything of a topology is stored: its own, or that of the one that it takes over."""
-    return str(conf.get(NAME) or conf.get("topology.name") or "topology")
-
-
-def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the run that claims this topology's stored things (``storm.id``), and the name under which they are stored."""
-    topology = stored_name(conf)
-    return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
-
-
-def may_return(conf: Mapping[str, Any]) -> bool:
-    """Return whether a run that was taken over from may claim again: yes on Storm, where nobody else could end it."""
-    return conf.get("multilang.parent") != "local"
-
-
 def divided_otherwise(component: str, before: int, now: int, where: str, is_source: bool) -> str:
     """Return the text of an error: a component's state is that of another number of tasks, and how to go on."""
     if is_source:
@@ -112,29 +93,6 @@ def divided_otherwise(component: str, before: int, now: int, where: str, is_sour
         f"the state of {component!r} is that of {before} tasks, and it has {now} now, so that keys would be looked for in the "
         f"wrong tasks: give it {before}, as before, or move the keys: multilang state reshard TOPOLOGY {component} {now} ({where})"
     )
-
-
-def state_home() -> str:
-    """Return the folder of the embedded cluster's state files."""
-    own = os.environ.get("MULTILANG_STATE_HOME")
-    if own:
-        return os.path.abspath(own)
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "storm-multilang")
-
-
-_LONGEST = 255 - len(".sqlite.commits")  # bytes of a file's name, with those of the files beside it
-
-
-def state_file(name: str, *folders: str) -> str:
-    """Return the path of the SQLite file for ``name`` in that folder; different names have different files.
-
-    Args:
-        name: The topology's name, for example.
-        folders: Folders between the state folder and the file.
-    """
-    plain = "".join(letter if letter.isalnum() or letter in "-_" else f"%{ord(letter):x}." for letter in name)
-    return os.path.join(state_home(), *folders, f"{private.short_name(plain, _LONGEST)}.sqlite")
 
 
 def _is_number(value: object) -> bool:

@@ -14,9 +14,10 @@ from multilang.state.errors import StateError
 from multilang.state.owner import Owner, wait_until_free
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, cached_keys, check_members, owner_of, state_file, stored_name
+from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.sqlite_file import PUT_BACK, SqliteFile
 from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced, went_back
+from multilang.store.settings import owner_of, state_file, stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

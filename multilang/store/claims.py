@@ -13,10 +13,11 @@ from time import monotonic, sleep, strftime
 from multilang.protocol.codec import dumps, loads
 from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError
 from multilang.store.interface import OWNER
+from multilang.store.settings import may_return, owner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from multilang.store.interface import Rows, Store
@@ -185,7 +186,7 @@ class Claim:
 
     def check(self) -> None:
         """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or put back."""
-        found = owner_of(self._store, self._place, self._what)
+        found = stored_owner(self._store, self._place, self._what)
         if found is not None and found.token == self.token:
             return
         if found is None or found.epoch < self.epoch or (found.epoch == self.epoch and found.token != self.token):
@@ -251,7 +252,7 @@ def claim(
 ) -> Claim:
     """Make this process the owner of a place; see ``Store.claim``."""
     while True:
-        before = owner_of(store, place, what)
+        before = stored_owner(store, place, what)
         if before is not None and run in before.earlier and not may_return:
             raise FencedError(
                 f"{describe(store, what)} was taken over by {before}, while this run did not answer: it ends here, and nothing more is "
@@ -261,7 +262,7 @@ def claim(
         me = Owner.after(before, run, topology, above)
         if _replace(store, place, before, me):
             return Claim(store, place, me, what)
-        now = owner_of(store, place, what)
+        now = stored_owner(store, place, what)
         if (None if now is None else now.token) == (None if before is None else before.token):
             raise StoreGoneError(
                 f"{describe(store, what)} can't be claimed: its owner's record is not that of its last claim. It was changed by hand, or "
@@ -282,7 +283,7 @@ def wait_until_free(
     seen_at = began
     while True:
         before = monotonic()
-        owner = owner_of(store, place, what)
+        owner = stored_owner(store, place, what)
         if owner is None or owner.ended or owner.run == run or owner.is_dead():
             return owner
         mark = (owner.epoch, store.beats(place))
@@ -304,7 +305,7 @@ def wait_until_free(
         sleep(_POLL_SECS)
 
 
-def owner_of(store: Store, place: str, what: str = "") -> Owner | None:
+def stored_owner(store: Store, place: str, what: str = "") -> Owner | None:
     """Return the owner of a place that was stored last; None if there never was one.
 
     Raises:
@@ -362,3 +363,14 @@ def _number_space() -> list[str]:
         return [os.readlink("/proc/self/ns/pid"), *_machine()]
     except OSError:
         return [*_machine()]
+
+
+def claim_for(conf: Mapping[str, Any], store: Store, place: str, what: str, above: int = 0) -> Claim:
+    """Claim a place for the run whose conf this is; see ``Store.claim``."""
+    run, topology = owner_of(conf)
+    return store.claim(place, run, topology, log.warning, may_return=may_return(conf), above=above, what=what)
+
+
+def check_free_for(conf: Mapping[str, Any], store: Store, place: str, what: str) -> None:
+    """Raise InUseError if another run than that of ``conf`` uses a place. Nothing is claimed."""
+    wait_until_free(store, place, owner_of(conf)[0], log.warning, what)

@@ -6,13 +6,13 @@ from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.masked import masked_text
 from multilang.store.interface import Store
+from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-STORE = "multilang.store"
 
 DATABASES: Mapping[str, str] = {
     "memory": "multilang.store.memory.MemoryStore",

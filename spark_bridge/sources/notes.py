@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.settings import may_return, owner_of
+from multilang.store.settings import may_return, owner_of
 from spark_bridge.sources.identity import Mark
 from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
 

@@ -470,7 +470,7 @@ def _lay_out(connection: SqliteConnection, path: str) -> None:
 def _usual_path() -> str:
     """Return the usual file, beside the files of state, in a folder for this user alone."""
     from multilang import private
-    from multilang.state.settings import state_file, state_home
+    from multilang.store.settings import state_file, state_home
 
     path = state_file("watermarks", "sources")
     folder = os.path.dirname(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multilang.local import LocalCluster
-from multilang.state.settings import state_file
+from multilang.store.settings import state_file
 from multilang.transactional import (
     MemoryTransactionalSpout,
     SqliteBacking,

@@ -13,8 +13,8 @@ from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import StoreGoneError
 from multilang.state.owner import Owner, claim
-from multilang.state.settings import owner_of, state_file
 from multilang.state.sqlite_file import PUT_BACK, SqliteFile
+from multilang.store.settings import owner_of, state_file
 from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
 

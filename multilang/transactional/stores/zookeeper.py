@@ -29,7 +29,7 @@ from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError, StateError
 from multilang.state.owner import Owner
-from multilang.state.settings import owner_of
+from multilang.store.settings import owner_of
 from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
 from multilang.transactional.stores.zookeeper_client import RETRY_SECS, ZooKeeperClient, is_there

@@ -1,0 +1,72 @@
+"""The conf keys of the store, and the names under which a topology's things are kept there."""
+
+from __future__ import annotations
+
+import os
+
+from multilang import private
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+STORE = "multilang.store"
+NAME = "multilang.state.name"
+
+
+def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None:
+    """Return the URL of the store for a topology, and the conf key that has it.
+
+    Args:
+        conf: The conf.
+        settings: The keys that may name it before ``multilang.store`` does.
+
+    Returns:
+        Without any of these keys, the topology's own SQLite file where it runs on this machine or on Spark; None on a cluster.
+    """
+    for setting in (*settings, STORE):
+        if conf.get(setting) is not None:
+            return conf[setting], setting
+    if conf.get("multilang.parent") in ("local", "spark"):
+        return f"sqlite://{state_file(stored_name(conf))}", settings[0] if settings else STORE
+    return None
+
+
+def stored_name(conf: Mapping[str, Any]) -> str:
+    """Return the name under which everything of a topology is stored: its own, or that of the one that it takes over."""
+    return str(conf.get(NAME) or conf.get("topology.name") or "topology")
+
+
+def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the run that claims this topology's stored things (``storm.id``), and the name under which they are stored."""
+    topology = stored_name(conf)
+    return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
+
+
+def may_return(conf: Mapping[str, Any]) -> bool:
+    """Return whether a run that was taken over from may claim again: yes on Storm, where nobody else could end it."""
+    return conf.get("multilang.parent") != "local"
+
+
+def state_home() -> str:
+    """Return the folder of the embedded cluster's state files."""
+    own = os.environ.get("MULTILANG_STATE_HOME")
+    if own:
+        return os.path.abspath(own)
+    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "storm-multilang")
+
+
+_LONGEST = 255 - len(".sqlite-wal")  # bytes of a file's name, with those of the files beside it
+
+
+def state_file(name: str, *folders: str) -> str:
+    """Return the path of the SQLite file for ``name`` in that folder; different names have different files.
+
+    Args:
+        name: The topology's name, for example.
+        folders: Folders between the state folder and the file.
+    """
+    plain = "".join(letter if letter.isalnum() or letter in "-_" else f"%{ord(letter):x}." for letter in name)
+    return os.path.join(state_home(), *folders, f"{private.short_name(plain, _LONGEST)}.sqlite")
