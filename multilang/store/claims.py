@@ -12,7 +12,6 @@ from time import monotonic, sleep, strftime
 
 from multilang.protocol.codec import dumps, loads
 from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError
-from multilang.store.interface import OWNER
 from multilang.store.settings import may_return, owner_of
 
 TYPE_CHECKING = False
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from multilang.store.interface import Rows, Store
 
+OWNER = "$owner"  # the table of a place with its owner; the names of no other tables begin so
 BEAT_SECS = 1.0
 LEASE_SECS = 10.0  # an owner without a beat for so long counts as dead or stopped
 CLAIM_SECS = 5.0  # how long a claim waits for an owner that beats, since it may be about to end

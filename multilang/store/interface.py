@@ -34,17 +34,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from multilang.store.claims import OWNER, Claim, claim
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
-    from multilang.store.claims import Claim
-
     Rows: TypeAlias = Mapping[str, Mapping[bytes, bytes | None]]
     """Values by table and key. None: there is no such row, or there shall be none."""
 
-OWNER = "$owner"  # the table of a place with its owner; the names of no other tables begin so
 _BEATS = b"beats"
 
 
@@ -241,8 +240,6 @@ class Store(ABC):
             InUseError: Another run owns the place, and beats.
             FencedError: Another run has taken the place over from this one.
         """
-        from multilang.store.claims import claim
-
         return claim(self, place, run, topology, warn, may_return=may_return, above=above, what=what)
 
     def __reduce__(self) -> tuple[Any, ...]:
