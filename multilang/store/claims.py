@@ -16,10 +16,24 @@ from multilang.store.settings import may_return, owner_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any, Protocol, TypeAlias
 
-    from multilang.store.interface import Rows, Store
+    Rows: TypeAlias = Mapping[str, Mapping[bytes, bytes | None]]
+
+    class Store(Protocol):
+        """The calls of a ``multilang.store.interface.Store`` by which places are claimed."""
+
+        setting: str
+
+        def get(self, place: str, table: str, keys: Sequence[bytes], /) -> list[bytes | None]: ...
+        def compare_and_write(self, place: str, expected: Rows, changes: Rows, cleared: Collection[str], /) -> bool: ...
+        def beat(self, place: str, fence: Rows, number: int, /) -> bool: ...
+        def beats(self, place: str, /) -> object: ...
+        def end_beats(self, place: str, /) -> None: ...
+        def hurry(self) -> None: ...
+        def describe(self) -> str: ...
+
 
 OWNER = "$owner"  # the table of a place with its owner; the names of no other tables begin so
 BEAT_SECS = 1.0
@@ -368,7 +382,7 @@ def _number_space() -> list[str]:
 def claim_for(conf: Mapping[str, Any], store: Store, place: str, what: str, above: int = 0) -> Claim:
     """Claim a place for the run whose conf this is; see ``Store.claim``."""
     run, topology = owner_of(conf)
-    return store.claim(place, run, topology, log.warning, may_return=may_return(conf), above=above, what=what)
+    return claim(store, place, run, topology, log.warning, may_return=may_return(conf), above=above, what=what)
 
 
 def check_free_for(conf: Mapping[str, Any], store: Store, place: str, what: str) -> None:
