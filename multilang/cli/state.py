@@ -156,18 +156,6 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
 
 @state.command(cls=ProjectCommand)
 @click.argument("topology")
-@CONF
-@PROJECT_ENVIRONMENT
-def adopt(topology: str, conf: dict[str, Any]) -> int:
-    """Give the topology's name to its SQLite file, if that has another, or to an older version's states in Redis."""
-    with _opened(topology, conf) as stored:
-        count = stored.provider.adopt()
-        echo(f"{count} namespaces in {stored.provider.describe()} are those of {stored.topology.name!r} now")
-    return exits.OK
-
-
-@state.command(cls=ProjectCommand)
-@click.argument("topology")
 @click.argument("old")
 @click.argument("new")
 @CONF

@@ -24,7 +24,7 @@ from multilang.shipping.wheels import add_distribution, add_wheel, download, par
 from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
 from multilang.state.positions import check_positions, positions_class
-from multilang.state.providers import provider_class
+from multilang.state.providers import store_or_provider
 from multilang.state.settings import POSITIONS
 from multilang.topology import Foreign
 from multilang.transactional.names import ID
@@ -149,7 +149,7 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
             if hasattr(part, "source_in"):
                 yield _source(part, conf, who, missing), f"the source of {who}"
         if spec.id == SPOUT:
-            yield _class(provider_class, conf), f"the state of topology {topology.name!r}"
+            yield _class(store_or_provider, conf), f"the state of topology {topology.name!r}"
             for _, own in getattr(spec.component, "kept", ()):
                 if {**conf, **own}.get(POSITIONS) is not None:
                     yield (

@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
+    from multilang.state.databases import MemoryStateProvider, RedisStateProvider, SqliteStateProvider
     from multilang.state.errors import (
         FencedError,
         InUseError,
@@ -20,15 +21,10 @@ if TYPE_CHECKING:
         UnanchoredEmitError,
         WrongProviderError,
     )
-    from multilang.state.memory import MemoryStateProvider
-    from multilang.state.owner import OwnedPlace, Owner
     from multilang.state.position_spout import PositionSpout
     from multilang.state.provider import StateProvider
-    from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
-    from multilang.state.sqlite import SqliteStateProvider
-    from multilang.state.stored import Store, StoredState, check_commit, check_prepare, fenced
     from multilang.store.settings import state_file
 
 __all__ = [
@@ -36,8 +32,6 @@ __all__ = [
     "InUseError",
     "KeyValueState",
     "MemoryStateProvider",
-    "OwnedPlace",
-    "Owner",
     "PositionSpout",
     "RedisStateProvider",
     "ReplayableSpout",
@@ -49,14 +43,9 @@ __all__ = [
     "StateProvider",
     "StatefulBasicBolt",
     "StatefulBolt",
-    "Store",
     "StoreGoneError",
-    "StoredState",
     "UnanchoredEmitError",
     "WrongProviderError",
-    "check_commit",
-    "check_prepare",
-    "fenced",
     "state_file",
 ]
 
@@ -64,6 +53,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".api": ("KeyValueState", "State"),
+        ".databases": ("MemoryStateProvider", "RedisStateProvider", "SqliteStateProvider"),
         ".bolt": ("StatefulBasicBolt", "StatefulBolt"),
         ".errors": (
             "FencedError",
@@ -74,15 +64,10 @@ __getattr__, __dir__ = lazily(
             "UnanchoredEmitError",
             "WrongProviderError",
         ),
-        ".memory": ("MemoryStateProvider",),
-        ".owner": ("OwnedPlace", "Owner"),
         ".position_spout": ("PositionSpout",),
         ".provider": ("StateProvider",),
-        ".redis": ("RedisStateProvider",),
         ".replayable": ("ReplayableSpout",),
         ".serializers": ("Serializer",),
         "multilang.store.settings": ("state_file",),
-        ".sqlite": ("SqliteStateProvider",),
-        ".stored": ("Store", "StoredState", "check_commit", "check_prepare", "fenced"),
     },
 )

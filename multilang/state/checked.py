@@ -23,7 +23,6 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import shown
-from multilang.state.stored import Store, StoredState, loaded, rows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,18 +56,6 @@ _KEY_VALUE: Calls = {
     "put": (("key", 1),),
     "delete": (("key",),),
     "items": ((),),
-}
-_STORE: Calls = {
-    "claim": ((1,),),
-    "txids": ((),),
-    "count": ((),),
-    "load": ((b"key",),),
-    "scan": ((),),
-    "prepare": ((0, []),),
-    "commit": ((0,),),
-    "write": (([],),),
-    "rollback": ((),),
-    "close": ((),),
 }
 
 
@@ -109,8 +96,6 @@ def state_of(provider: StateProvider, name: str, kind: type[Any] = State) -> Any
     look_at(state, State, _STATE)
     if isinstance(state, KeyValueState):
         look_at(state, KeyValueState, _KEY_VALUE)
-    if isinstance(state, StoredState):
-        look_at(state.store, Store, _STORE)
     return state
 
 
@@ -137,8 +122,6 @@ def check_kept(
             f"{class_of(provider)}: the state of {name!r} gives {shown(found)} for {key!r}, where {value!r} was put and committed; "
             "get(key, default) returns the value, an object as a dict and a list as a list"
         )
-    if isinstance(state, StoredState):
-        _check_store(name, state.store)
     if not provider.durable:
         return
     other = state_of(provider, name, KeyValueState)
@@ -257,18 +240,6 @@ def names_of(provider: StateProvider) -> list[str]:
 def txids_of(provider: StateProvider, name: str) -> tuple[int | None, int | None]:
     """Return the transactions of a namespace that were committed and prepared last."""
     return _pair(provider.txids(name), f"{class_of(provider)}.txids({name!r})", ", (None, None) if that is not known")
-
-
-def _check_store(name: str, store: Store) -> None:
-    """Check that all methods that read the store return the same values."""
-    _pair(store.txids(), f"{class_of(store)}.txids()", ", None for each that there is not")
-    for key, value in dict(rows_of(store)).items():
-        found = loaded(store, key)
-        if found != value:
-            raise WrongProviderError(
-                f"{class_of(store)}.load({key!r}) returned {shown(found)} in {name!r}, where scan() gave {shown(value)} for that key: "
-                "both give the value as it was prepared or, without that, committed"
-            )
 
 
 def _pair(found: Any, call: str, unless: str) -> tuple[int | None, int | None]:

@@ -1,56 +1,258 @@
-"""The table of databases: the classes that keep states, transactions, positions and maps in each.
-
-To add a database, write these classes over its primitives, and add a row. What a conf may name, what messages advise, and
-what is shipped to workers follow from the table.
-"""
+"""The providers of states in a store: that which ``multilang.store`` names, and those that Storm's key may name."""
 
 from __future__ import annotations
+
+import logging
+import os
+
+from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps, loads
+from multilang.state.errors import StateError
+from multilang.state.names import SPOUT, namespace
+from multilang.state.provider import StateProvider
+from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
+from multilang.state.settings import CONFIG, PROVIDER, cached_keys, check_members
+from multilang.state.stored import Namespace, StoredState
+from multilang.store import redis_access as access
+from multilang.store.claims import check_free_for, claim_for
+from multilang.store.opening import open_store
+from multilang.store.redis_client import REQUIRES
+from multilang.store.settings import NAME, STORE, name_in, place_of, state_file, store_url, stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.store.claims import Claim
+    from multilang.store.interface import Store
+
+_POOL = ("host", "port", "timeout", "database", *access.MEMBERS)
+_CLUSTER = ("nodes", "timeout", "maxRedirections", *access.MEMBERS)
+_COORDINATOR = namespace(SPOUT, 0)
+_REPLACING = "replacing", b"names"  # the row of a replacement that is to be completed
+
+log = logging.getLogger(__name__)
 
 
-class Database:
-    """A row of the table: dotted names of classes; "" where the database does not keep such things.
+class StoreProvider(StateProvider):
+    """A provider of states in the store that ``multilang.store`` names.
 
-    Args:
-        states: The StateProvider.
-        java: Storm's own name of that provider, which a conf may have instead.
-        transactions: The TransactionalState.
-        positions: The PositionStore. ``multilang.positions`` names it by a URL whose scheme is the database's name.
-        maps: The Backing of a map.
+    The states of a topology are owned together, at a place of the topology's. Each namespace has a place of its own below it.
     """
 
-    __slots__ = ("java", "maps", "positions", "states", "transactions")
+    def __init__(self, config: Mapping[str, Any] | None = None, conf: Mapping[str, Any] | None = None) -> None:
+        super().__init__(config or {}, conf or {})
+        self._keys = serializer(self.config, "keySerializerClass", JsonKeySerializer)
+        self._values = serializer(self.config, "valueSerializerClass", JsonSerializer)
+        self._check_config()
+        self._place = place_of("state", stored_name(self.conf))
+        self._what = f"the state of topology {stored_name(self.conf)!r}"
+        self._claim: Claim | None = None
+        self._store = self._open()
+        self.durable = self._store.durable
+        self.local = self._store.local
+        self.requires = self._store.requires
 
-    def __init__(
-        self, *, states: str = "", java: str = "", transactions: str = "", positions: str = "", maps: str = ""
-    ) -> None:
-        self.states = states
-        self.java = java
-        self.transactions = transactions
-        self.positions = positions
-        self.maps = maps
+    def _check_config(self) -> None:
+        check_members(self.config, f"state in {STORE}", ())
+
+    def _open(self) -> Store:
+        """Return a store. Each namespace has one of its own, with its own connection."""
+        url, setting = store_url(self.conf) or ("memory:", STORE)
+        return open_store(url, self.conf, setting)
+
+    def portable(self) -> dict[str, Any]:
+        return {PROVIDER: None, CONFIG: self.config, STORE: self._store.url}
+
+    def new_state(self, namespace: str) -> StoredState:
+        store = self._open() if self.durable else self._store
+        return StoredState(
+            namespace, self._namespace(namespace, store), self._keys, self._values, cached_keys(self.conf)
+        )
+
+    def namespaces(self) -> list[str]:
+        start = place_of("state", stored_name(self.conf), "")
+        names = [name_in(place.removeprefix(start)) for place in self._store.places(start)]
+        return sorted(name for name in names if not self._namespace(name).is_empty())
+
+    def txids(self, namespace: str) -> tuple[int | None, int | None]:
+        return self._namespace(namespace).txids()
+
+    def replace(self, states: Mapping[str, Mapping[Any, Any]]) -> None:
+        """Replace the contents of these namespaces: all of them or, after a crash, none.
+
+        The new rows are written beside the old ones. When all are there, the list of namespaces is stored, and from then on
+        whoever claims the states completes what is left.
+        """
+        claim = self._claimed()
+        for name, content in states.items():
+            found = self._namespace(name)
+            found.claim(claim.epoch)
+            found.stage((self._keys.encode(key), self._values.encode(value)) for key, value in content.items())
+        table, key = _REPLACING
+        claim.write({table: {key: dumps([os.urandom(8).hex(), *states]).encode()}})
+        self._complete(claim)
+
+    def claim(self) -> int:
+        if not self.durable:
+            return 0
+        if self._claim is None:
+            above = self._namespace(_COORDINATOR).epoch()
+            self._claim = claim_for(self.conf, self._store, self._place, self._what, above)
+            try:
+                self._complete(self._claim)
+            except BaseException:
+                self.close()
+                raise
+        return self._claim.epoch
+
+    def renew(self) -> int:
+        return 0 if self._claim is None else self._claim.renew()
+
+    def check_owner(self) -> None:
+        if self._claim is not None:
+            self._claim.check()
+
+    def check_free(self) -> None:
+        if self.durable:
+            check_free_for(self.conf, self._store, self._place, self._what)
+
+    def check(self) -> None:
+        self._store.check()
+
+    def describe(self) -> str:
+        return self._store.describe().removeprefix("the ")
+
+    def close(self) -> None:
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.release()
+        self._store.close()
+
+    def _namespace(self, name: str, store: Store | None = None) -> Namespace:
+        return Namespace(store or self._store, place_of("state", stored_name(self.conf), name), name)
+
+    def _claimed(self) -> Claim:
+        if self._claim is None:
+            raise StateError(f"{self._what} is replaced before it was claimed: call claim() first")
+        return self._claim
+
+    def _complete(self, claim: Claim) -> None:
+        """Complete a replacement, if one is stored."""
+        table, key = _REPLACING
+        (text,) = self._store.get(self._place, table, [key])
+        if text is None:
+            return
+        replacement, *names = loads(text)
+        for name in names:
+            found = self._namespace(name)
+            found.claim(claim.epoch)
+            found.swap(replacement)
+        claim.write({table: {key: None}})
 
 
-DATABASES: Mapping[str, Database] = {
-    "memory": Database(
-        states="multilang.state.memory.MemoryStateProvider",
-        java="org.apache.storm.state.InMemoryKeyValueStateProvider",
-        maps="multilang.transactional.maps.memory.MemoryBacking",
-    ),
-    "sqlite": Database(
-        states="multilang.state.sqlite.SqliteStateProvider",
-        transactions="multilang.transactional.stores.sqlite.SqliteTransactionalState",
-        positions="multilang.state.sqlite_positions.SqlitePositions",
-        maps="multilang.transactional.maps.sqlite.SqliteBacking",
-    ),
-    "redis": Database(
-        states="multilang.state.redis.RedisStateProvider",
-        java="org.apache.storm.redis.state.RedisKeyValueStateProvider",
-        positions="multilang.state.redis_positions.RedisPositions",
-        maps="multilang.transactional.maps.redis.RedisBacking",
-    ),
-    "zookeeper": Database(transactions="multilang.transactional.stores.zookeeper.ZooKeeperTransactionalState"),
-}
+class MemoryStateProvider(StoreProvider):
+    """A provider that keeps states in this object (Storm's InMemoryKeyValueStateProvider). Nothing survives the task."""
+
+    def _check_config(self) -> None:
+        check_members(self.config, "the in-memory state", ())
+
+    def _open(self) -> Store:
+        return open_store("memory:")
+
+    def portable(self) -> dict[str, Any]:
+        return {PROVIDER: "memory", CONFIG: self.config}
+
+    def describe(self) -> str:
+        return "memory: each task has its own state, which ends with it"
+
+
+class SqliteStateProvider(StoreProvider):
+    """A provider of states in an SQLite file.
+
+    ``topology.state.provider.config`` is ``{"path": "/var/lib/shop/state.sqlite"}``. Without a path it is the
+    topology's own file in ``$MULTILANG_STATE_HOME`` or, without that, in the user's folder for state.
+    """
+
+    def _check_config(self) -> None:
+        check_members(self.config, "state in SQLite", ("path",))
+        path = self.config.get("path")
+        if path is not None and (not isinstance(path, str) or not path or "\0" in path):
+            raise ConfigError(f"{CONFIG}: path is {path!r}; name a file")
+
+    def _open(self) -> Store:
+        path = self.config.get("path") or state_file(stored_name(self.conf))
+        return open_store(f"sqlite://{os.path.abspath(os.path.expanduser(path))}", self.conf, CONFIG)
+
+    def claim(self) -> int:
+        epoch = super().claim()
+        if epoch == 1 and self.config.get("path"):
+            self._tell_others()
+        return epoch
+
+    def portable(self) -> dict[str, Any]:
+        path = self._store.url.removeprefix("sqlite://")
+        return {PROVIDER: "sqlite", CONFIG: {**self.config, "path": path}}
+
+    def _tell_others(self) -> None:
+        """Warn of the states of other topologies, one of which may be this one under its former name."""
+        start = place_of("state", "")
+        others = {place.removeprefix(start).partition("/")[0] for place in self._store.places(start)}
+        others.discard(self._place.removeprefix(start))
+        if others:
+            log.warning(
+                "%s begins with nothing, and there are states of %s in %s. If one of them is this topology's, under its former name, "
+                "set %s to that name",
+                self._what,
+                ", ".join(repr(name_in(each)) for each in sorted(others)[:5]),
+                self._store.describe(),
+                NAME,
+            )
+
+
+class RedisStateProvider(StoreProvider):
+    """A provider of states in Redis.
+
+    ``topology.state.provider.config`` is that of Storm's page: ``{"jedisPoolConfig": {"host": ..., "port": ...}}``, or
+    ``jedisClusterConfig`` with ``nodes`` for a cluster.
+    """
+
+    requires = REQUIRES
+
+    def _check_config(self) -> None:
+        check_members(self.config, "state in Redis", ("jedisPoolConfig", "jedisClusterConfig"))
+        pool = _members(self.config, "jedisPoolConfig", _POOL)
+        cluster = _members(self.config, "jedisClusterConfig", _CLUSTER)
+        self._settings = cluster if cluster is not None and pool is None else pool or {}
+
+    def _open(self) -> Store:
+        from multilang.store.redis import RedisStore
+
+        return RedisStore("redis:", self.conf, CONFIG, self._settings)
+
+    def portable(self) -> dict[str, Any]:
+        return {PROVIDER: "redis", CONFIG: self.config}
+
+
+def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any] | None:
+    found = config.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise ConfigError(f"{CONFIG}: {name} is an object with {', '.join(known)}, not {found!r}")
+    unknown = [each for each in found if each not in known]
+    if unknown:
+        raise ConfigError(f"{CONFIG}: {name} knows no {unknown[0]!r}; it has {', '.join(known)}")
+    given = {member: value for member, value in found.items() if value is not None and member not in access.MEMBERS}
+    for member, value in given.items():
+        if member == "host":
+            if type(value) is not str or not value:
+                raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use text")
+        elif member == "nodes":
+            if not isinstance(value, list) or not value:
+                raise ConfigError(f'{CONFIG}: {name} has "nodes": ["host:port", ...], not {value!r}')
+        elif type(value) is not int or value < 0:
+            raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use a number")
+    members = {member: value for member, value in found.items() if member in access.MEMBERS}
+    return {**given, **access.checked(members, f"{CONFIG}: {name}")}

@@ -13,10 +13,10 @@ from multilang.component.errors import ConfigError, NotSetError
 from multilang.dotted import by_dotted_name
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps, loads
-from multilang.state.databases import DATABASES
 from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.names import SPOUT
+from multilang.state.old_databases import DATABASES
 from multilang.state.owner import claim
 from multilang.state.settings import POSITIONS
 from multilang.store.settings import may_return, owner_of, state_file

@@ -5,25 +5,33 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import loads
-from multilang.state.databases import DATABASES
 from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER, TRACE
 from multilang.state.steps import traced
+from multilang.store.opening import store_class
+from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-MEMORY = DATABASES["memory"].states
-SQLITE = DATABASES["sqlite"].states
+    from multilang.store.interface import Store
 
-# The class names of Storm, and short names.
+_STORE = "multilang.state.databases.StoreProvider"
+MEMORY = "multilang.state.databases.MemoryStateProvider"
+SQLITE = "multilang.state.databases.SqliteStateProvider"
+_REDIS = "multilang.state.databases.RedisStateProvider"
+
+# Short names, and the class names of Storm.
 _OURS = {
-    **{row.java: row.states for row in DATABASES.values() if row.java},
-    **{name: row.states for name, row in DATABASES.items() if row.states},
+    "memory": MEMORY,
+    "sqlite": SQLITE,
+    "redis": _REDIS,
+    "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
+    "org.apache.storm.redis.state.RedisKeyValueStateProvider": _REDIS,
 }
 _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
@@ -31,7 +39,8 @@ _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     """Return the provider that ``topology.state.provider`` names.
 
-    Without that setting it is SQLite on the embedded cluster, and memory on Storm.
+    Without that setting the states are where ``multilang.store`` says. Without that they are in an SQLite file on the embedded
+    cluster, and in memory on Storm.
     """
     return provider_from(provider_class(conf), conf)
 
@@ -44,7 +53,8 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
     """
     name = conf.get(PROVIDER)
     if name is None:
-        name = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
+        local = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
+        name = local if conf.get(STORE) is None else _STORE
     if not isinstance(name, str):
         raise ConfigError(f"{PROVIDER} is {name!r}; use a class by its dotted name, or one of {', '.join(_OURS)}")
     found = _load(_OURS.get(name, name))
@@ -70,6 +80,16 @@ def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StatePr
     return made
 
 
+def store_or_provider(conf: Mapping[str, Any]) -> type[Store | StateProvider]:
+    """Return the class that says what workers need for the states: that of the store, or that of a provider.
+
+    Raises:
+        ConfigError: The conf names none.
+    """
+    found = provider_class(conf)
+    return store_class(conf[STORE]) if found is by_dotted_name(_STORE) else found
+
+
 def check_config(conf: Mapping[str, Any], durable: bool) -> None:
     """Check what the conf says of the provider, as far as it can be known where the topology is not yet run.
 
@@ -83,7 +103,7 @@ def check_config(conf: Mapping[str, Any], durable: bool) -> None:
         ConfigError: The provider will refuse its config, or can't keep what is asked of it.
     """
     name = conf.get(PROVIDER)
-    if name is None or (isinstance(name, str) and name not in _OURS):
+    if (name is None and conf.get(STORE) is None) or (isinstance(name, str) and name not in _OURS):
         _config(conf)
         return
     provider = provider_of(conf)
@@ -96,15 +116,18 @@ def check_durable(provider: StateProvider) -> None:
     if not provider.durable:
         raise ConfigError(
             f"exact alignment needs states that outlive their tasks, and they are in {provider.describe()}: "
-            f"set {PROVIDER} to sqlite or redis"
+            f"name another place in {STORE}"
         )
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
     config = _config(conf)
+    url = conf.get(STORE)
+    own = url.partition(":")[0] if isinstance(url, str) and "." in url.partition(":")[0] else None
     given = [
         (PROVIDER, conf.get(PROVIDER)),
+        (STORE, own),
         *((each, config.get(each)) for each in _SERIALIZERS),
         (TRACE, conf.get(TRACE)),
     ]
@@ -125,7 +148,7 @@ def texts(given: Sequence[tuple[str, Any]], ours: Collection[str]) -> list[tuple
 
 def check_named(conf: Mapping[str, Any]) -> None:
     """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
-    provider_class(conf)
+    store_or_provider(conf)
     config = _config(conf)
     for member in _SERIALIZERS:
         serializer(config, member, JsonSerializer)

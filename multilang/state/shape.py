@@ -5,8 +5,6 @@ its grouping sends it, and a position belongs to the source that saved it. A top
 everything again, or count beside what is there, and nothing would tell. So the checkpoint spout keeps the shape beside
 its own progress, and compares it behind the claim, before anything is processed. Each difference that would double or
 lose something is refused with a sentence that says what it was, what it is, and what to do. Others pass.
-
-States of earlier versions have no shape. They are compared as far as the namespaces and the numbers of tasks tell.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from multilang.state.declared import IDENTITY, Declared, changed_text, others_id
 from multilang.state.errors import ReshapedError
 from multilang.state.names import SHAPE_KEY, SPOUT, TASKS_KEY, WHOLE_KEY, namespace, split_namespace
 from multilang.state.settings import ALIGNMENT, EXACT, divided_otherwise
-from multilang.state.stored import StoredState, rows_of
+from multilang.state.stored import StoredState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +96,7 @@ class Shape:
 
     @classmethod
     def stored(cls, provider: StateProvider, coordinator: KeyValueState[str, Any]) -> Shape:
-        """Return the shape that was stored last. An earlier version stored the numbers of tasks alone."""
+        """Return the shape that was stored last."""
         found = coordinator.get(SHAPE_KEY) or {"alignment": None, "parts": {}}
         parts = {id: Part.from_json(part) for id, part in found["parts"].items()}
         return cls(found["alignment"], parts, tasks_of(provider, coordinator))
@@ -133,7 +131,7 @@ class Contents:
             state = state_of(self._provider, name)
             try:
                 if isinstance(state, StoredState):
-                    self._known[name] = next(iter(rows_of(state.store)), None) is not None
+                    self._known[name] = next(state.store.scan(), None) is not None
                 elif isinstance(state, KeyValueState):
                     self._known[name] = next(iter(items_of(self._provider, name, state)), None) is not None
                 else:
@@ -171,7 +169,7 @@ def differences(provider: StateProvider, before: Shape, now: Shape, components: 
     """
     contents = Contents(provider)
     found = [
-        *_alignment(before, now, contents, components),
+        *_alignment(before, now, contents),
         *_components(before, now, contents, components),
         *_tasks(before, now, contents),
         *_places(before, now, contents),
@@ -227,19 +225,9 @@ def put_shape(coordinator: KeyValueState[str, Any], before: Shape, now: Shape) -
     return tasks
 
 
-def _alignment(before: Shape, now: Shape, contents: Contents, components: Collection[str]) -> Iterable[Difference]:
+def _alignment(before: Shape, now: Shape, contents: Contents) -> Iterable[Difference]:
     sources = {id for id, part in now.parts.items() if part.kind == SOURCE}
     earlier = before.alignment
-    known = before.tasks.keys()
-    if (
-        earlier is None
-        and now.alignment == EXACT
-        and known
-        and sources
-        and not sources & known
-        and known <= set(components)
-    ):
-        earlier = "at-least-once"  # an earlier version, which stored no positions, and no source under another name
     if earlier in (None, now.alignment):
         return
     if earlier == EXACT:

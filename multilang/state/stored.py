@@ -2,70 +2,55 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
+from itertools import islice
 
+from multilang.protocol.codec import dumps, loads
 from multilang.state.api import KeyValueState, unheard
-from multilang.state.calls import class_of
-from multilang.state.errors import FencedError, StateError, StoreGoneError, WrongProviderError
-from multilang.state.serializers import JsonKeySerializer, JsonSerializer, shown
+from multilang.state.errors import FencedError, StateError, StoreGoneError
+from multilang.state.serializers import JsonKeySerializer, JsonSerializer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
     from typing import Any
 
     from multilang.state.serializers import Serializer
+    from multilang.store.interface import Rows, Store
 
 CACHED_KEYS = 100_000  # unchanged keys in memory, unless the conf sets multilang.state.cache.keys
+_READ_KEYS = 10_000  # of these, read at once by who only looks
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN = frozenset({str, int, float, bool})  # JSON gives these back as they are
+_HEAD, _DATA, _PREPARED, _NEW = "head", "data", "prepared", "new"  # the tables of a namespace
+_KEY = b"head"  # the only row of the first
 
 
-class Store(ABC):
+class Saved(ABC):
     """The bytes of one namespace: committed values, and over them prepared ones (None: deleted).
-
-    A writer has claimed the namespace under an epoch. Each method that writes compares the claim and the stored
-    transactions in the same atomic step as it writes, and raises FencedError if somebody else has claimed the namespace
-    since. So a process that was stopped between two of its steps can do no harm when it wakes up.
 
     Attributes:
         trace: Called with the name of each step; see ``multilang.state.trace``.
-        largest: The largest size of a value, in bytes.
+        largest: The largest size of a key or value, in bytes.
+        is_claimed: Whether this object has claimed the namespace.
     """
 
     trace: Callable[[str], None] = staticmethod(unheard)
     largest: int = 2**62
+    is_claimed = False
 
     @abstractmethod
     def claim(self, epoch: int) -> None:
-        """Take the namespace over. From then on a previous owner can't write to it.
-
-        Args:
-            epoch: The epoch of the checkpoint spout.
-
-        Raises:
-            FencedError: The namespace was claimed with a newer epoch or, if this store had claimed it already, by
-                anybody else since.
-        """
+        """Take the namespace over under the epoch of the checkpoint spout. See ``State.claim``."""
 
     @abstractmethod
     def txids(self) -> tuple[int | None, int | None]:
         """Return the transactions that were committed and prepared last; None for one that there is not."""
 
     @abstractmethod
-    def count(self) -> int:
-        """Return the number of keys, about."""
-
-    @abstractmethod
     def load(self, key: bytes) -> bytes | None:
-        """Return the value of a key: the prepared one if there is one, otherwise the committed one.
-
-        Args:
-            key: The key's bytes.
-
-        Returns:
-            The value's bytes; None if there is no such key.
-        """
+        """Return the value of a key: the prepared one if there is one, otherwise the committed one; None: there is none."""
 
     @abstractmethod
     def scan(self) -> Iterator[tuple[bytes, bytes]]:
@@ -73,167 +58,233 @@ class Store(ABC):
 
     @abstractmethod
     def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Save rows over what is prepared already.
-
-        Args:
-            txid: The transaction.
-            rows: Keys with their values; None: the key is deleted.
-
-        Raises:
-            FencedError: Somebody else has claimed the namespace.
-            StateError: The transaction is committed already, so two topologies use the state; see ``check_prepare``.
-        """
+        """Save rows (None: the key is deleted) over what is prepared already, as part of transaction ``txid``."""
 
     @abstractmethod
     def commit(self, txid: int) -> None:
-        """Make what was prepared with ``txid`` the committed state. Nothing happens if it is committed already.
-
-        Args:
-            txid: The transaction.
-
-        Raises:
-            FencedError: Somebody else has claimed the namespace.
-            StateError: Another transaction is prepared or committed; see ``check_commit``.
-        """
+        """Make what was prepared with ``txid`` the committed state. Nothing happens if it is committed already."""
 
     @abstractmethod
     def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
-        """Save and commit rows at once, without a transaction.
-
-        Args:
-            rows: Keys with their values; None: the key is deleted.
-
-        Raises:
-            FencedError: Somebody else has claimed the namespace.
-        """
+        """Save and commit rows at once, without a transaction."""
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forget what is prepared.
+        """Forget what is prepared."""
 
-        Raises:
-            FencedError: Somebody else has claimed the namespace.
-        """
-
-    def close(self) -> None:  # noqa: B027  # not every store has something to close
+    @abstractmethod
+    def close(self) -> None:
         """Close connections: the task ends."""
 
 
-def check_prepare(namespace: str, txid: int, committed: int | None) -> None:
-    """Raise StateError if a transaction can't be prepared now.
+class _Head:
+    """The row that tells of a namespace. Each write replaces it, and expects it as this task knows it.
 
-    Args:
-        namespace: The namespace, for the message.
-        txid: The transaction to be prepared.
-        committed: The last committed transaction; None: there is none.
-    """
-    if committed is not None and txid <= committed:
-        raise StateError(
-            f"transaction {txid} can't be prepared in {namespace!r}, where {committed} is committed already; "
-            "two topologies may be using the same state"
-        )
-
-
-def check_commit(namespace: str, txid: int, committed: int | None, prepared: int | None) -> None:
-    """Raise an error if a transaction can't be committed now.
-
-    Args:
-        namespace: The namespace, for the message.
-        txid: The transaction to be committed.
+    Attributes:
+        epoch: The highest epoch under which the namespace was claimed.
+        claim: Drawn at random by who has claimed it.
         committed: The last committed transaction; None: there is none.
         prepared: The last prepared transaction; None: there is none.
-
-    Raises:
-        StateError: A later transaction is committed, or another one is prepared.
-        StoreGoneError: An earlier transaction is prepared, so the prepared changes are gone.
+        step: The number of the last write.
+        replaced: The last replacement of the whole contents.
     """
-    if committed is not None and txid < committed:
-        raise StateError(
-            f"transaction {txid} can't be committed in {namespace!r}, where {committed} is committed already"
-        )
-    if prepared is not None and prepared < txid:
-        raise StoreGoneError(  # all tasks had prepared this transaction, so no repetition helps
-            f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared: what all tasks had prepared is gone "
-            "here, as when a store is put back to an older copy. Put back a copy that has the state of all tasks"
-        )
-    if prepared is not None and txid != prepared:
-        raise StateError(f"transaction {txid} can't be committed in {namespace!r}, where {prepared} is prepared")
+
+    __slots__ = ("claim", "committed", "epoch", "prepared", "replaced", "step")
+
+    def __init__(
+        self,
+        epoch: int = 0,
+        claim: str = "",
+        committed: int | None = None,
+        prepared: int | None = None,
+        step: int = 0,
+        replaced: str = "",
+    ) -> None:
+        self.epoch = epoch
+        self.claim = claim
+        self.committed = committed
+        self.prepared = prepared
+        self.step = step
+        self.replaced = replaced
+
+    def after(self, **members: Any) -> _Head:
+        """Return the head that the next write stores, with other ``members``."""
+        return _Head(**{**{name: getattr(self, name) for name in self.__slots__}, "step": self.step + 1, **members})
+
+    def row(self) -> bytes:
+        """Return the head as it is stored."""
+        return dumps({name: getattr(self, name) for name in self.__slots__}).encode()
 
 
-def fenced(namespace: str, where: str, mine: object, found: object) -> FencedError:
-    """Return the error for a writer whose claim is no longer the newest.
+class Namespace(Saved):
+    """One namespace in a store.
+
+    Every write expects the head of the namespace as this object left it, in the same atomic step. So a process that was
+    stopped between two of its steps, and whose task was started again meanwhile, changes nothing when it wakes up.
 
     Args:
-        namespace: The namespace.
-        where: The store, in the words of a message.
-        mine: The writer's claim.
-        found: The newest claim.
+        store: The store. It is closed with the namespace.
+        place: The place in the store.
+        name: The namespace, for messages.
     """
-    return FencedError(
-        f"the state of {namespace!r} ({where}) was taken over by another task or topology meanwhile (claim {found}, and this "
-        f"one has {mine}): nothing more is written here"
-    )
 
+    def __init__(self, store: Store, place: str, name: str) -> None:
+        self._store = store
+        self._place = place
+        self._name = name
+        self._head = _Head()
+        self._prepared: dict[bytes, bytes] | None = None  # None: not read yet; an empty value: deleted
+        self.largest = store.largest
 
-def went_back(namespace: str, where: str, done: int, found: int, then: str) -> StoreGoneError:
-    """Return the error for a store at step ``found``, although this owner wrote step ``done``.
+    def claim(self, epoch: int) -> None:
+        while True:
+            raw, found = self._read_head()
+            if found.epoch > epoch or (self.is_claimed and found.claim != self._head.claim):
+                raise self._fenced(found, epoch)
+            claim = self._head.claim if self.is_claimed else os.urandom(8).hex()
+            new = found.after(epoch=epoch, claim=claim)
+            if not self._store.durable and epoch > found.epoch:
+                new.committed = new.prepared = None  # a new checkpoint spout counts transactions from the beginning
+            self._store.trace = unheard
+            if self._store.compare_and_write(self._place, {_HEAD: {_KEY: raw}}, {_HEAD: {_KEY: new.row()}}):
+                self._head, self._prepared, self.is_claimed = new, None, True
+                return
 
-    ``then`` is what is to be done.
-    """
-    return StoreGoneError(
-        f"the state of {namespace!r} ({where}) was put back to an older copy while it was in use: it has step {found}, and step "
-        f"{done} was written. Nothing more is written to it. {then}"
-    )
+    def epoch(self) -> int:
+        """Return the highest epoch under which the namespace was claimed; 0 if it never was."""
+        return self._read_head()[1].epoch
 
+    def txids(self) -> tuple[int | None, int | None]:
+        found = self._read_head()[1]
+        return found.committed, found.prepared
 
-def count_of(store: Store) -> int:
-    """Return the number of keys in a store, checked to be a number."""
-    found: Any = store.count()
-    if type(found) is not int:
-        raise WrongProviderError(
-            f"{class_of(store)}.count() returned {shown(found)}; return how many keys there are, about, a whole number"
-        )
-    return found
+    def load(self, key: bytes) -> bytes | None:
+        prepared = self._overlay()
+        if key in prepared:
+            return prepared[key] or None
+        return self._store.get(self._place, _DATA, [key])[0]
 
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        prepared = dict(self._overlay())
+        yield from ((key, value) for key, value in prepared.items() if value)
+        yield from (row for row in self._store.list(self._place, _DATA) if row[0] not in prepared)
 
-def loaded(store: Store, key: bytes) -> bytes | None:
-    """Return the value of a key, checked to be bytes or None."""
-    found: Any = store.load(key)
-    if found is not None and not isinstance(found, bytes):
-        raise WrongProviderError(
-            f"{class_of(store)}.load({key!r}) returned {shown(found)}; return the value's bytes as they were saved, or None"
-        )
-    return found
-
-
-def rows_of(store: Store) -> Iterator[tuple[bytes, bytes]]:
-    """Yield all keys of a store with their values, checked to be bytes."""
-    rows: Any = store.scan()
-    if not hasattr(rows, "__iter__"):
-        raise WrongProviderError(
-            f"{class_of(store)}.scan() returned {shown(rows)}; give (key, value) one by one, both in bytes"
-        )
-    for row in rows:
-        try:
-            key, value = row
-        except (TypeError, ValueError):
-            key = value = None
-        if not isinstance(key, bytes) or not isinstance(value, bytes):
-            raise WrongProviderError(
-                f"{class_of(store)}.scan() gives {shown(row)}; give (key, value) one by one, both in bytes as they were saved, and "
-                "no key that was deleted"
+    def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        committed = self._head.committed
+        if committed is not None and txid <= committed:
+            raise StateError(
+                f"transaction {txid} can't be prepared in {self._name!r}, where {committed} is committed already; "
+                "two topologies may be using the same state"
             )
-        yield key, value
+        overlay = [(key, value or b"") for key, value in rows]
+        known = self._prepared
+        *firsts, last = self._store.portions(overlay)
+        for part in firsts:
+            self._step({_PREPARED: part})
+        self._step({_PREPARED: last}, prepared=txid)
+        if known is not None:
+            known.update(overlay)
+        self._prepared = known
 
+    def commit(self, txid: int) -> None:
+        committed, prepared = self._head.committed, self._head.prepared
+        if committed is not None and txid < committed:
+            raise StateError(
+                f"transaction {txid} can't be committed in {self._name!r}, where {committed} is committed already"
+            )
+        if prepared is not None and prepared < txid:
+            raise StoreGoneError(  # all tasks had prepared this transaction, so no repetition helps
+                f"transaction {txid} can't be committed in {self._name!r}, where {prepared} is prepared: what all tasks had prepared is "
+                "gone here, as when a store is put back to an older copy. Put back a copy that has the state of all tasks"
+            )
+        if prepared is not None and txid != prepared:
+            raise StateError(f"transaction {txid} can't be committed in {self._name!r}, where {prepared} is prepared")
+        self._step({}, merged=(_PREPARED, _DATA), committed=txid, prepared=txid)
+        self._prepared = {}
 
-def _check(store: object) -> None:
-    if not isinstance(store, Store):
-        raise WrongProviderError(
-            f"{shown(store)} is not a store: write `class {type(store).__name__}(Store)`, of multilang.state, which says what is missing"
+    def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._step({_DATA: dict(rows)})
+
+    def rollback(self) -> None:
+        self._step({}, cleared=[_PREPARED], prepared=self._head.committed)
+        self._prepared = {}
+
+    def stage(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
+        """Write rows that shall be the whole contents, beside the present ones; see ``swap``."""
+        self._step({}, cleared=[_NEW])
+        for part in self._store.portions(rows):
+            self._step({_NEW: part})
+
+    def swap(self, replacement: str) -> None:
+        """Make the rows that were staged the whole contents, once for each name of a replacement."""
+        if self._head.replaced != replacement:
+            self._step(
+                {},
+                cleared=[_DATA, _PREPARED],
+                merged=(_NEW, _DATA),
+                committed=None,
+                prepared=None,
+                replaced=replacement,
+            )
+            self._prepared = {}
+
+    def is_empty(self) -> bool:
+        """Return whether it has neither transactions nor keys."""
+        return self.txids() == (None, None) and next(self.scan(), None) is None
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _overlay(self) -> dict[bytes, bytes]:
+        if self._prepared is None:
+            self._prepared = dict(self._store.list(self._place, _PREPARED))
+        return self._prepared
+
+    def _read_head(self) -> tuple[bytes | None, _Head]:
+        (raw,) = self._store.get(self._place, _HEAD, [_KEY])
+        try:
+            return raw, _Head() if raw is None else _Head(**loads(raw))
+        except (TypeError, ValueError):
+            raise StoreGoneError(
+                f"the state of {self._name!r} in {self._store.describe()} is not what was written: its head is {raw!r}. It was changed by "
+                "hand, or damaged: put it back, or remove it to start from nothing"
+            ) from None
+
+    def _step(
+        self,
+        changes: Rows,
+        cleared: Collection[str] = (),
+        merged: tuple[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        if not self.is_claimed:
+            raise StateError(
+                f"the state of {self._name!r} is written to before it was claimed: call claim(epoch) first"
+            )
+        new = self._head.after(**members)
+        self._store.trace = self.trace
+        expected = {_HEAD: {_KEY: self._head.row()}}
+        if not self._store.compare_and_write(
+            self._place, expected, {**changes, _HEAD: {_KEY: new.row()}}, cleared, merged
+        ):
+            raise self._refused()
+        self._head = new
+
+    def _refused(self) -> FencedError | StoreGoneError:
+        raw, found = self._read_head()
+        if raw is not None and found.claim != self._head.claim and found.epoch >= self._head.epoch:
+            return self._fenced(found, self._head.epoch)
+        what = "was deleted" if raw is None else f"has step {found.step}, and step {self._head.step} was written"
+        return StoreGoneError(
+            f"the state of {self._name!r} in {self._store.describe()} was changed by somebody else, or put back to an older copy, while it "
+            f"was in use: it {what}. Nothing more is written to it. Put the newest copy back, or start the topology again, which then "
+            "goes on from what is there"
         )
-    if type(store.largest) is not int or store.largest < 1:
-        raise WrongProviderError(
-            f"{class_of(store)}.largest is {shown(store.largest)}; write how many bytes a value may have, or leave it out"
+
+    def _fenced(self, found: _Head, epoch: int) -> FencedError:
+        return FencedError(
+            f"the state of {self._name!r} ({self._store.describe()}) was taken over by another task or topology meanwhile (epoch "
+            f"{found.epoch}, and this one has {epoch}): nothing more is written here"
         )
 
 
@@ -244,14 +295,14 @@ class _Encoded(bytes):
 
 
 class StoredState(KeyValueState["Any", "Any"]):
-    """A KeyValueState in front of a Store.
+    """A KeyValueState in front of the bytes of a namespace.
 
-    At most ``cached`` unchanged keys are kept in memory. A store with no more keys than that is read whole at the
-    start, so that a new key costs no question.
+    At most ``cached`` unchanged keys are kept in memory. They are read at the start, so that a new key costs no question where
+    there are no more than that.
 
     Args:
         namespace: The namespace, for messages.
-        store: The store of the namespace.
+        store: The bytes of the namespace.
         keys: The serializer of keys; None: JSON.
         values: The serializer of values; None: JSON.
         cached: The number of unchanged keys to keep in memory.
@@ -260,12 +311,11 @@ class StoredState(KeyValueState["Any", "Any"]):
     def __init__(
         self,
         namespace: str,
-        store: Store,
+        store: Saved,
         keys: Serializer | None = None,
         values: Serializer | None = None,
-        cached: float = CACHED_KEYS,
+        cached: int = CACHED_KEYS,
     ) -> None:
-        _check(store)
         keys, values = keys or JsonKeySerializer(), values or JsonSerializer()
         self.namespace = namespace
         self.store = store
@@ -386,13 +436,14 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     def _read(self) -> None:
         self._is_read = True
-        self._complete = count_of(self.store) <= self._cached
-        if self._complete:
-            self._live = {**dict(self._scan()), **self._live}
+        most = self._cached if self.store.is_claimed else min(self._cached, _READ_KEYS)
+        found = dict(islice(self._scan(), most + 1))
+        self._complete = len(found) <= most
+        self._live = {**found, **self._live}
 
     def _scan(self) -> Iterator[tuple[Any, Any]]:
         decode_key, decode = self._keys.decode, self._values.decode
-        for raw, value in rows_of(self.store):
+        for raw, value in self.store.scan():
             try:
                 item = decode_key(raw), decode(value)
             except Exception as problem:
@@ -408,7 +459,7 @@ class StoredState(KeyValueState["Any", "Any"]):
 
     def _load(self, key: Any) -> Any:
         raw_key = self._keys.encode(key)
-        raw = loaded(self.store, raw_key)
+        raw = self.store.load(raw_key)
         try:
             value = None if raw is None else self._values.decode(raw)
         except Exception as problem:

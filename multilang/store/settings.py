@@ -33,6 +33,16 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
     return None
 
 
+def place_of(*names: str) -> str:
+    """Return the name of a place in a store: ``names`` with a slash between two, and none inside of one."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
+
+
+def name_in(part: str) -> str:
+    """Return the name of which ``place_of`` made a part of a place's name."""
+    return part.replace("%2F", "/").replace("%25", "%")
+
+
 def stored_name(conf: Mapping[str, Any]) -> str:
     """Return the name under which everything of a topology is stored: its own, or that of the one that it takes over."""
     return str(conf.get(NAME) or conf.get("topology.name") or "topology")

@@ -19,7 +19,7 @@ from multilang.runtime.clock import VirtualClock
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state.bolt import Stateful, promise_state
-from multilang.state.memory import MemoryStateProvider
+from multilang.state.databases import MemoryStateProvider
 from multilang.testing.harness import Emitted, Harness, Raised, check_kind, coordinated_part
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
 from multilang.dotted import by_dotted_name
-from multilang.state.databases import DATABASES
+from multilang.state.old_databases import DATABASES
 from multilang.transactional.maps.base import maps_of
 from multilang.transactional.maps.registry import MapNotes, path_of, path_of_note
 from spark_bridge.job.errors import NotOnSparkError

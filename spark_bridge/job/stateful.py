@@ -15,8 +15,7 @@ from multilang.state.checked import state_of, txids_of
 from multilang.state.names import namespace
 from multilang.state.providers import provider_from
 from multilang.state.serializers import Serializer
-from multilang.state.settings import cached_keys
-from multilang.state.stored import Store, StoredState
+from multilang.state.stored import Saved, StoredState
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
@@ -61,7 +60,9 @@ def open_state(provider: StateProvider, name: str) -> StoredState:
     if isinstance(state, StoredState):
         return state
     pickled = _Pickled()
-    return StoredState(name, _Behind(provider, name, state), pickled, pickled, cached_keys(provider.conf))
+    return StoredState(
+        name, _Behind(provider, name, state), pickled, pickled, 0
+    )  # it has its own ways to keep keys in memory
 
 
 class _Pickled(Serializer):
@@ -74,7 +75,7 @@ class _Pickled(Serializer):
         return pickle.loads(data)  # noqa: S301
 
 
-class _Behind(Store):
+class _Behind(Saved):
     """A provider's own key-value state as a store. A task only reads it; the driver writes the tasks' changes to it."""
 
     def __init__(self, provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> None:
@@ -87,9 +88,6 @@ class _Behind(Store):
 
     def txids(self) -> tuple[int | None, int | None]:
         return txids_of(self._provider, self._name)
-
-    def count(self) -> int:
-        return self.largest  # the number is unknown, and the state has its own ways to keep keys in memory
 
     def load(self, key: bytes) -> bytes | None:
         value = self._state.get(pickle.loads(key))  # noqa: S301

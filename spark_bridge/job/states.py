@@ -14,8 +14,8 @@ from multilang.component.errors import ConfigError
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
 from multilang.state.checked import check_whole, noted_whole
+from multilang.state.databases import MemoryStateProvider
 from multilang.state.errors import StateError
-from multilang.state.memory import MemoryStateProvider
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -27,7 +27,7 @@ from multilang.state.names import (
     split_namespace,
 )
 from multilang.state.provider import StateProvider
-from multilang.state.providers import MEMORY, SQLITE, provider_of
+from multilang.state.providers import MEMORY, provider_of
 from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
@@ -149,7 +149,7 @@ class States(_Begun):
     @property
     def conf(self) -> dict[str, Any]:
         """The entries that name this place, on whatever machine a task runs."""
-        return {PROVIDER: self._stored.conf.get(PROVIDER) or SQLITE, CONFIG: self.provider.portable_config()}
+        return self.provider.portable()
 
     @property
     def is_local(self) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.state import StateProvider
-from multilang.state.databases import DATABASES
+from multilang.state.old_databases import DATABASES
 from multilang.state.positions import PositionStore, check_positions, positions_class
 from multilang.state.providers import provider_class
 from multilang.transactional.maps import Backing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
-from multilang.state.databases import DATABASES
+from multilang.state.old_databases import DATABASES
 from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.transactional.names import ID, STORE, TRACE, is_id
