@@ -18,16 +18,16 @@ extra ``redis``.
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.state import redis_access as access
 from multilang.state.errors import FencedError, StateError
 from multilang.state.owner import Owner, claim_for
 from multilang.state.provider import StateProvider
-from multilang.state.redis_client import REQUIRES, connect, connect_cluster, literal, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS, RedisPlace
 from multilang.state.redis_store import AT_ONCE, RedisStore, parts
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, cached_keys, check_members
 from multilang.state.stored import StoredState
+from multilang.store import redis_access as access
+from multilang.store.redis_client import REQUIRES, connect, connect_cluster, literal, place, translated_errors
 from multilang.store.settings import stored_name
 
 TYPE_CHECKING = False
@@ -196,7 +196,7 @@ class RedisStateProvider(StateProvider):
             patience: Seconds to wait for a Redis that does not answer; None: ``PATIENCE_SECS``.
         """
         if self._pool is None and self._cluster is not None:
-            return connect_cluster(access.with_access(self.conf, self._cluster), "state in Redis", patience)
+            return connect_cluster(access.with_access(self.conf, self._cluster), "state in Redis", CONFIG, patience)
         return connect(access.with_access(self.conf, self._pool or {}), "state in Redis", patience)
 
     def _check_eviction(self, client: Any) -> None:

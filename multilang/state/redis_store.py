@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 
 from multilang.state.errors import StateError, StoreGoneError
-from multilang.state.redis_client import NUMBER, translated_errors
 from multilang.state.stored import Store, check_commit, check_prepare, fenced, went_back
+from multilang.store.redis_client import NUMBER, translated_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,10 +28,10 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, SQLITE, provider_of
-from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
+from multilang.store.redis_access import place_of
 from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows, stored_as
 from spark_bridge.job.stateful import Saving, open_state
 

@@ -15,7 +15,7 @@ from multilang.secret import Secret
 from multilang.state import StateError
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
-from multilang.state.redis_access import ACCESS, PASSWORD, place_of
+from multilang.store.redis_access import ACCESS, PASSWORD, place_of
 from multilang.transactional.maps.redis import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.authority import Authority
