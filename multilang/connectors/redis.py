@@ -10,8 +10,8 @@ from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import as_text, made_of, record
 from multilang.state.errors import StateError
-from multilang.state.redis_access import settings, with_access
-from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
+from multilang.store.redis_access import settings, with_access
+from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

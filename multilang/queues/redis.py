@@ -20,9 +20,9 @@ from time import monotonic
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
 from multilang.state.errors import NotPermittedError, StateError
-from multilang.state.redis_access import settings, with_access
-from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.state.redis_place import HASTE_SECS
+from multilang.store.redis_access import settings, with_access
+from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.store.settings import stored_name
 
 TYPE_CHECKING = False

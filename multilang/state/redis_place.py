@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.state.errors import StateError
 from multilang.state.owner import OwnedPlace, Owner
-from multilang.state.redis_client import translated_errors
+from multilang.store.redis_client import translated_errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

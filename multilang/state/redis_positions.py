@@ -7,15 +7,15 @@ nothing.
 
 from __future__ import annotations
 
-from multilang.state import redis_access as access
 from multilang.state.errors import StoreGoneError
 from multilang.state.owner import Owner
 from multilang.state.positions import PositionStore
-from multilang.state.redis_client import NUMBER, REQUIRES, connect, literal, translated_errors
-from multilang.state.redis_client import place as described
 from multilang.state.redis_place import RedisPlace
 from multilang.state.redis_store import AT_ONCE
 from multilang.state.settings import POSITIONS
+from multilang.store import redis_access as access
+from multilang.store.redis_client import NUMBER, REQUIRES, connect, literal, translated_errors
+from multilang.store.redis_client import place as described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,10 +28,11 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.state.providers import MEMORY, provider_of
-from multilang.state.redis_access import place_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
+from multilang.store.opening import open_store
+from multilang.store.settings import STORE
 from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows, stored_as
 from spark_bridge.job.stateful import Saving, open_state
 
@@ -56,24 +57,16 @@ def is_stateful(topology: Topology) -> bool:
 
 
 def conf_of(where: Where) -> dict[str, Any]:
-    """Return the conf entries of a place: an SQLite file's path, ``redis://host:port/database`` (``rediss://`` with TLS), or the
-    entries themselves.
-    """
+    """Return the conf entries of a place: an SQLite file's path, the URL of a store, or the entries themselves."""
     if not isinstance(where, str | os.PathLike):
         return dict(where)
     text = os.fspath(where)
-    if not text.startswith(("redis://", "rediss://")):
-        if "://" in text:
-            raise NotOnSparkError(
-                f"state: {text.rpartition('@')[2]!r} is neither a file on this machine nor redis://HOST:PORT/DATABASE; another "
-                "provider is named by its conf entries"
-            )
-        return {PROVIDER: "sqlite", CONFIG: {"path": os.path.abspath(os.path.expanduser(text))}}
+    url = text if "://" in text else f"sqlite://{os.path.abspath(os.path.expanduser(text))}"
     try:
-        pool = place_of(text)
-    except (ValueError, ConfigError) as problem:
-        raise NotOnSparkError(f"state: {text.rpartition('@')[2]!r} can't be used: {problem}") from None
-    return {PROVIDER: "redis", CONFIG: {"jedisPoolConfig": pool}}
+        open_store(url, setting="state").close()
+    except ConfigError as problem:
+        raise NotOnSparkError(str(problem)) from None
+    return {PROVIDER: None, CONFIG: {}, STORE: url}
 
 
 class _Begun:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.state import StateError, redis_client
+from multilang.state import StateError
+from multilang.store import redis_client
 from tests.servers import LIMIT
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def connect_to_one(port: int) -> None:
 
 
 def connect_to_cluster(port: int) -> None:
-    redis_client.connect_cluster({"nodes": [f"127.0.0.1:{port}"]}, "the test", 0)
+    redis_client.connect_cluster({"nodes": [f"127.0.0.1:{port}"]}, "the test", "the setting", 0)
 
 
 @pytest.mark.parametrize("kind", ENDLESS)

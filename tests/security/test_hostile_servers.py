@@ -28,7 +28,8 @@ from multilang.shipping import worker_logs
 from multilang.shipping.errors import NimbusError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
-from multilang.state import StateError, redis_client
+from multilang.state import StateError
+from multilang.store import redis_client
 from multilang.transactional.stores import zookeeper_bounds
 from multilang.transactional.stores.zookeeper_client import ZooKeeperClient
 from spark_bridge.sources import channel
@@ -206,7 +207,7 @@ def redis(port: int) -> None:
 
 
 def redis_cluster(port: int) -> None:
-    redis_client.connect_cluster({"nodes": [f"127.0.0.1:{port}"], "timeout": SECS * 1000}, "the test", 0)
+    redis_client.connect_cluster({"nodes": [f"127.0.0.1:{port}"], "timeout": SECS * 1000}, "the test", "the setting", 0)
 
 
 def zookeeper(port: int) -> object:

@@ -92,7 +92,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
 
 
 def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
-    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
+    monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 0.5)
     found = RedisStateProvider({"jedisPoolConfig": {"host": "127.0.0.1", "port": 1, "timeout": 100}}, {})
     start = time.monotonic()
     with pytest.raises(StateError, match=r"Redis 127\.0\.0\.1:1, database 0 can't be used"):
@@ -110,7 +110,7 @@ def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
 )
 def test_a_redis_that_is_not_there_at_the_start_is_told_once_and_soon(mode, config, monkeypatch):
     # Whoever waits for as long as what runs would not come to an end.
-    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 24 * 3600)
+    monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 24 * 3600)
     monkeypatch.setattr("multilang.state.redis.START_SECS", 0.2)
     conf = {"topology.state.provider": "redis", "topology.state.provider.config": config}
     with (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multilang.state.errors import StoreGoneError
-from multilang.state.redis_access import settings
-from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
+from multilang.store.redis_access import settings
+from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False

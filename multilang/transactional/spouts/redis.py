@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import StateError
-from multilang.state.redis_access import settings, with_access
-from multilang.state.redis_client import REQUIRES, connect, place, translated_errors
+from multilang.store.redis_access import settings, with_access
+from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
     ReadError,

@@ -189,7 +189,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 
 
 def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
-    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
+    monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 0.5)
     port = free_port()
     with pytest.raises(StateError, match=f"map 'words' in Redis 127.0.0.1:{port}, database 0 can't be used"):
         TransactionalMap(RedisBacking("words", "127.0.0.1", port, timeout=100)).get("moon")

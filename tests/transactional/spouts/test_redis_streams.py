@@ -47,7 +47,7 @@ def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_
 
 
 def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
-    monkeypatch.setattr("multilang.state.redis_client.PATIENCE_SECS", 0.5)
+    monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 0.5)
     port = free_port()
     with pytest.raises(StateError, match=rf"Redis localhost:{port}, database 0 can't be used"):
         TransactionalRedisSpout(["words"], ["word"], port=port).get_emitter({}, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,8 @@ from multilang.secret import Secret
 from multilang.state import StateError
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
-from multilang.state.redis_access import ACCESS, PASSWORD, place_of
+from multilang.store import NotPermittedError, open_store
+from multilang.store.redis_access import ACCESS, PASSWORD, place_of
 from multilang.transactional.maps.redis import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.authority import Authority
@@ -48,6 +50,10 @@ def password(tmp_path: Path) -> dict[str, str]:
     path.touch(mode=0o600)
     path.write_text(f"{SecuredRedisServer.password}\n")
     return {"file": str(path)}
+
+
+def url_of(server: SecuredRedisServer) -> str:
+    return f"rediss://{server.user}@127.0.0.1:{server.port}/0?ca={server.place['ca']}"
 
 
 def conf_of(pool: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -97,9 +103,46 @@ def test_code_may_name_the_way_in_too(secured, password) -> None:
 
 
 @pytest.mark.parametrize("by", ["conf", "environment"])
+def test_a_store_is_reached_under_a_url_with_user_and_authority(secured, password, by, monkeypatch) -> None:
+    conf: dict[str, Any] = {}
+    if by == "conf":
+        conf[ACCESS] = {"password": password}
+    else:
+        monkeypatch.setenv(PASSWORD, secured.password)
+    with closing(open_store(url_of(secured), conf)) as store:
+        store.check()
+        assert store.largest > 1 << 20  # although this user may not ask for it
+        claim = store.claim(f"{NAME}/{by}", "run-1", NAME)
+        assert claim.write({"rows": {b"moon": b"1"}}, {"rows": {b"moon": None}})
+        assert dict(store.list(f"{NAME}/{by}", "rows")) == {b"moon": b"1"}
+        assert f"{NAME}/{by}" in store.places(NAME)
+        claim.release()
+        with pytest.raises(
+            NotPermittedError, match=r"'\{another/0\}/\*' in Redis.*give its user the right \(ACL SETUSER\)"
+        ):
+            store.claim("another/0", "run-1", "another")
+
+
+@pytest.mark.parametrize(
+    ("user", "access", "message"),
+    [
+        ("shop", {"password": "guessed"}, "invalid username-password"),
+        ("eve", {}, "invalid username-password"),
+    ],
+)
+def test_a_store_says_why_a_user_may_not_enter(secured, password, user, access, message, monkeypatch) -> None:
+    monkeypatch.delenv(PASSWORD, raising=False)
+    url = url_of(secured).replace(secured.user, user, 1)
+    with closing(open_store(url, {ACCESS: {"password": password, **access}})) as store:
+        for use in (store.check, lambda: store.get(f"{NAME}/0", "rows", [b"moon"])):
+            with pytest.raises(StateError, match=message) as caught:
+                use()
+            assert "guessed" not in str(caught.value)
+
+
+@pytest.mark.parametrize("by", ["conf", "environment"])
 def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, password, by, monkeypatch) -> None:
-    url = f"rediss://{secured.user}@127.0.0.1:{secured.port}/0?ca={secured.place['ca']}"
-    conf: dict[str, Any] = {"multilang.positions": url, "storm.id": "run-1", "topology.name": NAME}
+    conf: dict[str, Any] = {"multilang.positions": url_of(secured), "storm.id": "run-1", "topology.name": NAME}
     if by == "conf":
         conf[ACCESS] = {"password": password}
     else:
@@ -116,8 +159,7 @@ def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, passwor
 def test_a_url_names_the_way_in_to_spark_too(secured, password) -> None:
     from spark_bridge.job.states import conf_of as of_spark
 
-    url = f"rediss://{secured.user}@127.0.0.1:{secured.port}/0?ca={secured.place['ca']}"
-    found = provider_of({**of_spark(url), "topology.name": NAME, ACCESS: {"password": password}})
+    found = provider_of({**of_spark(url_of(secured)), "topology.name": NAME, ACCESS: {"password": password}})
     found.check()
     found.close()
 

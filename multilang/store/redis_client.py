@@ -9,40 +9,40 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
-from multilang.state import redis_access as access
-from multilang.state.errors import NotPermittedError, StateError, StoreGoneError
-from multilang.state.settings import CONFIG
+from multilang.store import redis_access as access
+from multilang.store.errors import NotPermittedError, StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 PATIENCE_SECS = 20.0  # for a Redis that is being started again
+HASTE_SECS = 3.0  # the same when somebody waits for the answer, or when the answer matters little
 MAX_ANSWER = 256 * 1024 * 1024  # bytes of all answers to what was sent at once
 ANSWER_SECS = 60.0  # from the first byte of these answers to their last
 _LONGEST_PAUSE_SECS = 0.5  # between two tries
 REQUIRES = {"redis": "redis>=5"}
 
 
-def connect(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
+def connect(settings: Mapping[str, Any], what: str, patience: float | Callable[[], float] | None = None) -> Any:
     """Return a client for one server. Nothing is sent before its first command.
 
     Args:
         settings: ``host``, ``port``, ``timeout`` (milliseconds), ``database``, and the members of ``redis_access``, each
             optional.
         what: The thing that needs the client, in the words of a message.
-        patience: Seconds for which a command is repeated while there is no answer; None: ``PATIENCE_SECS``.
+        patience: Seconds for which a command is repeated while there is no answer, or what returns them after each try; None:
+            ``PATIENCE_SECS``.
     """
     redis, common = _common(settings, what)
     from redis.retry import Retry
 
-    secs = PATIENCE_SECS if patience is None else patience
     client = redis.Redis(
         host=settings.get("host", "localhost"),
         port=settings.get("port", 6379),
         db=settings.get("database", 0),
-        retry=Retry(_Patience(secs), -1, supported_errors=_faults(redis)),
+        retry=Retry(_Patience(patience), -1, supported_errors=_faults(redis)),
         retry_on_error=list(_faults(redis)),  # redis-py 5 repeats a command on no other error
         redis_connect_func=partial(_begin_bounded, redis=redis),
         **common,
@@ -56,26 +56,35 @@ def connect(settings: Mapping[str, Any], what: str, patience: float | None = Non
         def connect(self) -> None:
             self.retry.call_with_retry(super().connect, lambda _: self.disconnect())
 
+        def read_response(self, *args: Any, **options: Any) -> Any:
+            return _unless_busy(redis, lambda: super(PatientConnection, self).read_response(*args, **options))
+
     client.connection_pool.connection_class = PatientConnection
     return client
 
 
-def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | None = None) -> Any:
+def connect_cluster(
+    settings: Mapping[str, Any], what: str, setting: str, patience: float | Callable[[], float] | None = None
+) -> Any:
     """Return a client for a cluster; see ``connect``. One of the ``nodes``, each ``"host:port"``, is asked at once.
+
+    ``setting`` is the setting that names the nodes, for messages.
 
     In every version, redis-py's own retries for clusters end when no node is there, so whole commands are repeated
     here.
     """
     nodes = settings.get("nodes")
     if not isinstance(nodes, list) or not nodes:
-        raise ConfigError(f'{CONFIG}: jedisClusterConfig has "nodes": ["host:port", ...], not {nodes!r}')
+        raise ConfigError(f'{setting}: jedisClusterConfig has "nodes": ["host:port", ...], not {nodes!r}')
     redis, common = _common(settings, what)
     from redis.cluster import ClusterNode, RedisCluster
     from redis.retry import Retry
 
-    secs = PATIENCE_SECS if patience is None else patience
     down = redis.exceptions.RedisClusterException, redis.exceptions.ClusterError
-    patient = Retry(_Patience(secs), -1, supported_errors=(*_faults(redis), *down))
+
+    def patiently(command: Callable[[], Any]) -> Any:
+        retry = Retry(_Patience(patience), -1, supported_errors=(*_faults(redis), *down))  # its time is one thread's
+        return retry.call_with_retry(command, lambda _: None)
 
     class PatientCluster(RedisCluster):  # type: ignore[misc]
         """A cluster's client that repeats a command while no node answers."""
@@ -86,14 +95,23 @@ def connect_cluster(settings: Mapping[str, Any], what: str, patience: float | No
 
         def execute_command(self, *args: Any, **options: Any) -> Any:
             once = super().execute_command
-            return patient.call_with_retry(lambda: once(*args, **options), lambda _: None)
+            return patiently(lambda: _unless_busy(redis, lambda: once(*args, **options)))
 
-    split = [_node(each).rpartition(":") for each in nodes]
-    with translated_errors(f"Redis cluster {', '.join(map(str, nodes))}", CONFIG):
-        return patient.call_with_retry(
-            lambda: PatientCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common),
-            lambda _: None,
+    split = [_node(each, setting).rpartition(":") for each in nodes]
+    with translated_errors(place(settings), setting):
+        return patiently(
+            lambda: PatientCluster(startup_nodes=[ClusterNode(host, int(port)) for host, _, port in split], **common)
         )
+
+
+def _unless_busy(redis: Any, command: Callable[[], Any]) -> Any:
+    """Do a command, and say that the server is starting, which is waited for, if it runs a script for longer than usual."""
+    try:
+        return command()
+    except redis.ResponseError as problem:
+        if not str(problem).startswith("BUSY "):
+            raise
+        raise redis.exceptions.BusyLoadingError(str(problem)) from None
 
 
 class _BoundedSocket:
@@ -147,7 +165,9 @@ def _begin_bounded(connection: Any, redis: Any) -> None:
 
 
 def place(settings: Mapping[str, Any]) -> str:
-    """Return the server's address in the words of a message."""
+    """Return the address of a server, or of a cluster's ``nodes``, in the words of a message."""
+    if "nodes" in settings:
+        return f"Redis cluster {', '.join(map(str, settings['nodes'] or ()))}"
     host, port = settings.get("host", "localhost"), settings.get("port", 6379)
     return f"Redis {host}:{port}, database {settings.get('database', 0)}"
 
@@ -188,6 +208,8 @@ class translated_errors:  # noqa: N801  # read as a word
             return
         kinds = {each.__name__ for each in type(error).__mro__}
         fix = ""
+        if "The user executing the script" in str(error):
+            kinds.add("NoPermissionError")  # redis-py has no name for it
         if "AuthenticationError" in kinds:
             fix = f"; its user and password belong into {access.ACCESS}, or the password into the environment, {access.PASSWORD}"
         elif "NoPermissionError" in kinds:
@@ -206,24 +228,25 @@ class translated_errors:  # noqa: N801  # read as a word
 
 
 class _Patience:
-    """Pauses between tries (redis-py's AbstractBackoff), for ``secs`` seconds in all, however long a try takes.
+    """Pauses between tries (redis-py's AbstractBackoff), for so many seconds in all, however long a try takes.
 
     redis-py counts a refused password or certificate as an error of the connection. It stays refused, so it is raised at
     once.
     """
 
-    def __init__(self, secs: float) -> None:
-        self._secs = secs
-        self._end = 0.0
+    def __init__(self, secs: float | Callable[[], float] | None) -> None:
+        self._secs = PATIENCE_SECS if secs is None else secs
+        self._began = 0.0
 
     def reset(self) -> None:
         """Begin with the first try."""
-        self._end = monotonic() + self._secs
+        self._began = monotonic()
 
     def compute(self, failures: int) -> float:
         """Return the seconds until the next try; when the time is over, raise the error that is being handled."""
         error = exc_info()[1]
-        if monotonic() >= self._end or type(error).__name__ == "AuthenticationError" or _is_distrusted(error):
+        secs = self._secs() if callable(self._secs) else self._secs
+        if monotonic() >= self._began + secs or type(error).__name__ == "AuthenticationError" or _is_distrusted(error):
             raise  # noqa: PLE0704  # called while it is handled
         return min(0.01 * 2.0 ** min(failures, 10), _LONGEST_PAUSE_SECS)
 
@@ -253,11 +276,11 @@ def _faults(redis: Any) -> tuple[type[Exception], ...]:
     return (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError)
 
 
-def _node(node: Any) -> str:
+def _node(node: Any, setting: str) -> str:
     """Return a node as ``"host:port"``; Jedis also writes ``{"host": ..., "port": ...}``."""
     text = f"{node.get('host')}:{node.get('port')}" if isinstance(node, dict) else str(node)
     if not text.rpartition(":")[2].isdecimal():
-        raise ConfigError(f"{CONFIG}: a node of jedisClusterConfig is 'host:port', not {node!r}")
+        raise ConfigError(f"{setting}: a node of jedisClusterConfig is 'host:port', not {node!r}")
     return text
 
 
