@@ -25,7 +25,7 @@ bytes. The laws, which every database keeps, and why:
 10. **Reading is bounded.** ``list`` reads a table in portions, whatever its size. A row that is there all the time is given
    once; one that changes meanwhile may be given or not.
 
-A database of one's own is a subclass with ``get``, ``list``, ``places``, ``compare_and_write``, ``describe`` and ``close``.
+A database of one's own is a subclass with ``get``, ``list``, ``places``, ``tables``, ``compare_and_write``, ``describe`` and ``close``.
 All methods may be called from any thread.
 """
 
@@ -113,6 +113,17 @@ class Store(ABC):
 
         Args:
             start: The beginning of the names.
+
+        Raises:
+            StateError: The database can't be read.
+        """
+
+    @abstractmethod
+    def tables(self, place: str) -> Sequence[str]:
+        """Return the tables of a place that have any row, in no particular order.
+
+        Args:
+            place: The place.
 
         Raises:
             StateError: The database can't be read.

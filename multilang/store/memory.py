@@ -37,6 +37,10 @@ class MemoryStore(Store):
         with self._lock:
             return [name for name, tables in self._places.items() if name.startswith(start) and any(tables.values())]
 
+    def tables(self, place: str) -> Sequence[str]:
+        with self._lock:
+            return [name for name, rows in self._places.get(place, {}).items() if rows]
+
     def compare_and_write(
         self,
         place: str,

@@ -94,6 +94,16 @@ class SqliteStore(Store):
             )
             return [place for (place,) in found]
 
+    def tables(self, place: str) -> Sequence[str]:
+        with self._reading() as connection:
+            if connection is None:
+                return []
+            found = connection.execute(
+                "SELECT name FROM tables WHERE place = ? AND EXISTS (SELECT 1 FROM rows WHERE part = tables.id)",
+                (place,),
+            )
+            return [name for (name,) in found]
+
     def compare_and_write(
         self,
         place: str,
