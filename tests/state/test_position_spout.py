@@ -222,7 +222,7 @@ def test_another_number_of_tasks_is_refused(positions, tmp_path):
 
 
 def test_a_redis_that_is_away_for_a_while_is_no_reason_to_end(tmp_path, redis_server, monkeypatch):
-    monkeypatch.setattr("multilang.state.redis_positions.SAVE_SECS", 0.2)
+    monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.2)
     server = RedisServer(tmp_path)
     server.start()
     conf = conf_of(f"redis://127.0.0.1:{server.port}")
@@ -292,7 +292,7 @@ def test_a_copy_of_a_save_that_comes_late_moves_the_position_nowhere(redis):
             copy = next(data for data in recorder.sent if f"{owner}: 1".encode() in data)
             last = f"{owner}: 2"
             store.save(last)
-            assert b"done" in recorder.send_again(copy)
+            recorder.send_again(copy)
             store.close()
         store = open_positions(conf, "numbers-0")
         assert store.claim() == last
