@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.component.streams import Stream
-    from multilang.state.witness import Opener
     from spark_bridge.sources.readahead import Piece, ReadAhead
     from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
@@ -263,11 +262,11 @@ class PartitionSpout(OverSource, Spout):
         return len(self._due) + self._asked
 
     @property
-    def kept_elsewhere(self) -> Opener:
-        """Return the function that opens the note beside the progress; see ``multilang.state.witness``."""
-        from spark_bridge.sources.notes import MarkNotesOpener
+    def kept_elsewhere(self) -> tuple[str, ...]:
+        """The conf keys of which one must be set for it to keep its progress; none: it always does."""
+        from spark_bridge.sources.store import GROUP
 
-        return MarkNotesOpener(self._store, self._group)
+        return () if self._group else (GROUP,)
 
     # ---- inside ----
 

@@ -136,7 +136,8 @@ class SecuredRedisServer(RedisServer):
         digest = hashlib.sha256(self.password.encode()).hexdigest()
         self._users = folder / "users.acl"
         self._users.write_text(
-            f"user default off\nuser {self.user} on #{digest} ~{name}:* ~$position:{name}:* ~{{{name}/* {rights}\n"
+            f"user default off\nuser {self.user} on #{digest} ~{name}:* ~{{{name}/* ~{{state/{name}[}}/]* ~{{position/{name}[}}/]* "
+            f"{rights}\n"
         )
 
     def command(self) -> list[str]:

@@ -188,8 +188,8 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
 def accept(topology: str, conf: dict[str, Any]) -> int:
     """Say that a topology of another alignment or other groupings is meant, so that it continues with what is stored.
 
-    If the alignment is another one, the positions of its sources are removed: they begin at the beginning. An older copy
-    of the state that is behind its sources' positions goes on as it is, without what came between.
+    If the alignment is another one, the positions of its sources are removed: they begin at the beginning. A state
+    that is older than its sources' positions, or not the one that they belong to, goes on as it is, without what came between.
     """
     with _opened(topology, conf) as stored:
         accepted = stored.accept()

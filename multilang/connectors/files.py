@@ -1,7 +1,7 @@
 """Files as sources and sinks, in the formats of ``formats``: by path, pattern, or URL of any file system of fsspec.
 
 FileSpout, guarantee: **at least once**. A task that is started again goes on from its position, where the conf has
-``multilang.positions`` or alignment is exact (then exactly once); otherwise it begins at the beginning. A file that is not
+``multilang.store`` or alignment is exact (then exactly once); otherwise it begins at the beginning. A file that is not
 the one that was read is refused. On every engine; on Spark in the driver.
 
 FileSink, guarantee: **at least once**: tuples are acked when their file is there as a whole, so that a file is complete or

@@ -1,7 +1,7 @@
 """Python iterables as sources, and a sink that collects.
 
 FromIterable, guarantee: **at least once**: an item that fails is emitted again until it is acked. A task that is
-started again goes on from its position, where the conf has ``multilang.positions`` or alignment is exact (then exactly once); otherwise it begins with the first item. On every engine; on Spark in the driver.
+started again goes on from its position, where the conf has ``multilang.store`` or alignment is exact (then exactly once); otherwise it begins with the first item. On every engine; on Spark in the driver.
 
 CollectingSink, guarantee: at least once, in this process alone.
 """

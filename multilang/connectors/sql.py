@@ -1,7 +1,7 @@
 """Tables of SQL databases as sources and sinks, by SQLAlchemy (extra ``sql``) and the database's own driver.
 
 SqlSpout, guarantee: **at least once** for each row whose key is larger than all keys that were there when it became
-visible. A task that is started again goes on from its position, where the conf has ``multilang.positions`` or alignment is
+visible. A task that is started again goes on from its position, where the conf has ``multilang.store`` or alignment is
 exact (then exactly once); otherwise it begins at the beginning. A key that is smaller than one that was read before (two
 transactions that commit in another order than they began) is not seen: read a view that holds back the newest rows then. A
 table that is emptied, numbered anew or replaced has such keys: this is told as far as it can be seen. On Storm and the embedded

@@ -1,7 +1,7 @@
 """A file that grows, followed as ``tail -F`` does.
 
 Guarantee: **at least once** while the file is there. A task that is started again goes on from its position, where the
-conf has ``multilang.positions`` or alignment is exact; if the file was rotated meanwhile, it first reads the rest of the old
+conf has ``multilang.store`` or alignment is exact; if the file was rotated meanwhile, it first reads the rest of the old
 one, which it looks for in the same folder, under any name. What a program writes to the last five rotated files, which it still has
 open, is read, too. What is removed before it was read is lost, and reported if that can be seen.
 On Storm and the embedded cluster; it has no end, so not in a Spark job.

@@ -13,7 +13,6 @@ group, and Kafka refuses it.
 from __future__ import annotations
 
 from collections import deque
-from functools import partial
 from threading import Thread
 
 from multilang.component.errors import ConfigError
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.state.witness import NoteStore, Opener
 
 PATIENCE_SECS = 5.0  # with brokers that don't answer
 _WAIT_SECS = 0.05  # for a message in next_tuple, unless all partitions are at their end
@@ -137,12 +135,9 @@ class KafkaSpout(ReliableSpout):
         return str(tup_id).rsplit("/", 1)[0]
 
     @property
-    def kept_elsewhere(self) -> Opener:
-        """Return what opens the note of a state's transactions; see ``multilang.state.witness``.
-
-        It is among the positions of spouts, if there is a place for them: only members of the group may write to the group.
-        """
-        return partial(_open_notes, f"group {self.group!r} of topic {self.topic!r}")
+    def kept_elsewhere(self) -> tuple[str, ...]:
+        """Always, by the group; a state is compared with it by a note where positions of spouts are, see ``multilang.state.witness``."""
+        return ()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
@@ -433,12 +428,6 @@ class KafkaSpout(ReliableSpout):
             self._told = True
             self._last_told, self._quiet_until = text, now + _QUIET_SECS
             self.report_error(f"{text}; it is tried again until it works")
-
-
-def _open_notes(source: str, conf: Mapping[str, Any]) -> NoteStore | None:
-    from multilang.state.positions import open_notes
-
-    return open_notes(conf, source)
 
 
 def _check_options(options: Iterable[str], what: str) -> None:

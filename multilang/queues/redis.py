@@ -4,25 +4,20 @@ Each task is a consumer of its own, ``TOPOLOGY/COMPONENT/TASK``. Entries that it
 list of pending entries, whatever is killed, and a task that is started again begins with these. If a consumer asks for
 nothing for ``claim_idle_secs`` (its task is gone), the others take its entries over.
 
-With a state, each checkpoint is noted in the stream's database before it is committed and its entries are acked, so that an older
-copy of the state is noticed: see ``multilang.state.witness``.
-
 An ack says that one entry is done, and moves no position. So a late ack is right, even if it comes from a task that was
 stopped and whose entries others have by now.
 """
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
-from multilang.state.errors import NotPermittedError, StateError
-from multilang.state.redis_place import HASTE_SECS
+from multilang.state.errors import StateError
 from multilang.store.redis_access import settings, with_access
-from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
+from multilang.store.redis_client import HASTE_SECS, REQUIRES, connect, place, translated_errors
 from multilang.store.settings import stored_name
 
 TYPE_CHECKING = False
@@ -31,15 +26,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
-    from multilang.state.witness import NoteStore, Opener
 
 _ACK_SECS = 0.1  # how long an ack waits for others, so that one command sends many
 _REST_SECS = 0.5  # after a Redis did not answer
 _AT_ONCE = 1000
 _LOOK_SECS = 0.25  # between two looks at what other consumers have
 _NOTED_MS = 1000.0  # for which another consumer may be busy before it is told that it is waited for
-
-log = logging.getLogger(__name__)
 
 
 class RedisStreamSpout(ReliableSpout):
@@ -185,9 +177,9 @@ class RedisStreamSpout(ReliableSpout):
         return super().replay()
 
     @property
-    def kept_elsewhere(self) -> Opener:
-        """Return what opens the note of a state's transactions beside the stream; see ``multilang.state.witness``."""
-        return _StreamNotes(self.settings, self._where, f"group {self.group!r} of stream {self.stream!r}")
+    def kept_elsewhere(self) -> tuple[str, ...]:
+        """Always, by the group; a state is compared with it by a note where positions of spouts are, see ``multilang.state.witness``."""
+        return ()
 
     def close(self) -> None:
         if hasattr(self, "_client"):
@@ -387,33 +379,6 @@ class RedisStreamSpout(ReliableSpout):
             except Exception as problem:
                 if "BUSYGROUP" not in str(problem):
                     raise
-
-
-class _StreamNotes:
-    """Opens the note of a state's transactions in the database of a stream."""
-
-    def __init__(self, place: Mapping[str, Any], where: str, source: str) -> None:
-        self._place = place
-        self._where = where
-        self._source = source
-
-    def __call__(self, conf: Mapping[str, Any]) -> NoteStore | None:
-        """Return the note; None, with a warning, if the stream's user may not write it."""
-        from multilang.state.positions import notes_in
-        from multilang.state.redis_positions import RedisPositions
-
-        notes = notes_in(RedisPositions, conf, self._place, self._source)
-        try:
-            notes.check_permitted()
-        except NotPermittedError as problem:
-            log.warning(
-                "The state is not compared with what is acked in %s: %s. The keys are those that begin with $position:%s:",
-                self._where,
-                problem,
-                stored_name(conf),
-            )
-            return None
-        return notes
 
 
 def _order(id: bytes) -> tuple[int, ...]:

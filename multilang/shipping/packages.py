@@ -25,7 +25,7 @@ from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
 from multilang.state.positions import check_positions, positions_class
 from multilang.state.providers import store_or_provider
-from multilang.state.settings import POSITIONS
+from multilang.state.witness import kept_places
 from multilang.topology import Foreign
 from multilang.transactional.names import ID
 from multilang.transactional.stores import store_class
@@ -145,17 +145,13 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
                     check_positions(conf, spec.id)
                 except NotSetError as problem:
                     missing.append(str(problem))
-                yield positions_class(conf), f"the position of {who}"
+                yield _class(positions_class, conf), f"the position of {who}"
             if hasattr(part, "source_in"):
                 yield _source(part, conf, who, missing), f"the source of {who}"
         if spec.id == SPOUT:
             yield _class(store_or_provider, conf), f"the state of topology {topology.name!r}"
-            for _, own in getattr(spec.component, "kept", ()):
-                if {**conf, **own}.get(POSITIONS) is not None:
-                    yield (
-                        positions_class({**conf, **own}),
-                        f"what the state of topology {topology.name!r} is compared with",
-                    )
+            for own in kept_places(getattr(spec.component, "kept", ()), conf).values():
+                yield _class(positions_class, own), f"what the state of topology {topology.name!r} is compared with"
         if ID in conf:
             yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"
 

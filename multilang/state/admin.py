@@ -20,26 +20,26 @@ from multilang.state.checked import (
 from multilang.state.declared import Declared
 from multilang.state.errors import StateError
 from multilang.state.names import (
-    BEGUN_KEY,
     COMMITTED,
     COMMITTING,
     EVERY_KEY,
-    RUNS_KEY,
     SHAPE_KEY,
     SPOUT,
     STATE_KEY,
     TASKS_KEY,
+    TOKEN_KEY,
     WHOLE_KEY,
     namespace,
     split_namespace,
 )
-from multilang.state.positions import accept_positions, kept_positions, move_positions
+from multilang.state.positions import accept_positions, kept_positions, move_positions, positions_url
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
 from multilang.state.settings import POSITIONS
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.state.witness import Witness
+from multilang.store.settings import STORE
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:
@@ -52,11 +52,7 @@ if TYPE_CHECKING:
 
 COORDINATOR = namespace(SPOUT, 0)
 FORMAT = 1
-_EXPORTED = {
-    "shape": SHAPE_KEY,
-    "runs": RUNS_KEY,
-    "begun": BEGUN_KEY,
-}  # what the header has of the checkpoint spout's state
+_EXPORTED = {"shape": SHAPE_KEY, "token": TOKEN_KEY}  # what the header has of the checkpoint spout's state
 
 
 class StoredStates:
@@ -393,12 +389,14 @@ class StoredStates:
         if left:
             raise StateError(left[0].text)
         self.settle()
-        accepted += self._accept_older(spout)
+        older = self._accept_older(spout)
         content = self._content(COORDINATOR)
+        if older:
+            content.pop(TOKEN_KEY, None)  # a copy of what was left behind is another state from here on
         contents: Replacements = {name: {} for id in dropped for name in self._of(id)}
         tasks = {id: count for id, count in before.tasks.items() if id not in dropped}
         self._put_whole(contents, content, {**tasks, **now.tasks}, now.to_json())
-        return accepted + [each.text for each in found if each.acceptable]
+        return accepted + older + [each.text for each in found if each.acceptable]
 
     def _accept_older(self, spout: Any) -> list[str]:
         witness, coordinator = Witness(spout.kept, self.conf), self._coordinator()
@@ -457,9 +455,9 @@ class StoredStates:
 
 def _confs_of_positions(topology: Topology, conf: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a conf for each place of positions: that of the topology, and those that spouts have in their own conf."""
-    found = {repr(conf.get(POSITIONS)): dict(conf)}
+    found = {positions_url(conf): dict(conf)}
     for spec in topology.components.values():
-        if spec.kind == "spout" and POSITIONS in spec.conf:
-            own = spec.conf[POSITIONS]
-            found.setdefault(repr(own), {**conf, POSITIONS: own})
+        if spec.kind == "spout":
+            own = {**conf, **{key: spec.conf[key] for key in (POSITIONS, STORE) if key in spec.conf}}
+            found.setdefault(positions_url(own), own)
     return list(found.values())

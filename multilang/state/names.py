@@ -28,8 +28,7 @@ STATE_KEY = "__state"  # the last transaction and its phase
 WHOLE_KEY = "__whole"  # the components of which all tasks have committed a transaction
 EVERY_KEY = "__every"  # the last transaction that all tasks of these have committed
 TASKS_KEY = "__tasks"  # the number of tasks of each stateful component when it was stored
-RUNS_KEY = "__runs"  # the tokens of the last runs; see multilang.state.witness
-BEGUN_KEY = "__begun"  # the notes beside positions with which an empty state began; see multilang.state.witness
+TOKEN_KEY = "__token"  # drawn at random by the first run with positions; see multilang.state.witness
 SHAPE_KEY = "__shape"  # what else the topology was when it was stored; see multilang.state.shape
 
 

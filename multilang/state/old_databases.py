@@ -1,4 +1,4 @@
-"""The table of databases: the classes that keep states, transactions, positions and maps in each.
+"""The table of databases: the classes that keep states, transactions and maps in each.
 
 To add a database, write these classes over its primitives, and add a row. What a conf may name, what messages advise, and
 what is shipped to workers follow from the table.
@@ -18,19 +18,15 @@ class Database:
         states: The StateProvider.
         java: Storm's own name of that provider, which a conf may have instead.
         transactions: The TransactionalState.
-        positions: The PositionStore. ``multilang.positions`` names it by a URL whose scheme is the database's name.
         maps: The Backing of a map.
     """
 
-    __slots__ = ("java", "maps", "positions", "states", "transactions")
+    __slots__ = ("java", "maps", "states", "transactions")
 
-    def __init__(
-        self, *, states: str = "", java: str = "", transactions: str = "", positions: str = "", maps: str = ""
-    ) -> None:
+    def __init__(self, *, states: str = "", java: str = "", transactions: str = "", maps: str = "") -> None:
         self.states = states
         self.java = java
         self.transactions = transactions
-        self.positions = positions
         self.maps = maps
 
 
@@ -43,13 +39,11 @@ DATABASES: Mapping[str, Database] = {
     "sqlite": Database(
         states="multilang.state.sqlite.SqliteStateProvider",
         transactions="multilang.transactional.stores.sqlite.SqliteTransactionalState",
-        positions="multilang.state.sqlite_positions.SqlitePositions",
         maps="multilang.transactional.maps.sqlite.SqliteBacking",
     ),
     "redis": Database(
         states="multilang.state.redis.RedisStateProvider",
         java="org.apache.storm.redis.state.RedisKeyValueStateProvider",
-        positions="multilang.state.redis_positions.RedisPositions",
         maps="multilang.transactional.maps.redis.RedisBacking",
     ),
     "zookeeper": Database(transactions="multilang.transactional.stores.zookeeper.ZooKeeperTransactionalState"),

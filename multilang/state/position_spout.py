@@ -17,6 +17,7 @@ from multilang.state.declared import Declared, changed_text
 from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.settings import POSITIONS
+from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +27,11 @@ if TYPE_CHECKING:
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.protocol.messages import Values
-    from multilang.state.positions import PositionStore
-    from multilang.state.witness import Opener
+    from multilang.state.positions import Position
 
 
 class PositionSpout(ReplayableSpout):
-    """A spout that reads by position and keeps the position in SQLite or Redis (``multilang.positions``).
+    """A spout that reads by position and keeps the position in the store that ``multilang.store`` names.
 
     A subclass defines ``position``, and ``seek``, which is called after ``initialize`` if a position was saved before.
     Rows that it skips without an emit are skipped for ever once its position is saved. Each tuple is processed at least
@@ -49,14 +49,14 @@ class PositionSpout(ReplayableSpout):
         save_secs: Seconds between two saves of the position.
         max_replays: How often a failed tuple is replayed before it is given up; None: until it is acked.
         needs_positions: Whether it always keeps its position. If not, it does so only where the conf has
-            ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
+            ``multilang.store`` or ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
     """
 
     emits_again = True
     save_secs: float = 1.0
     needs_positions: ClassVar[bool] = True
 
-    _positions: PositionStore | None = None
+    _positions: Position | None = None
     _mark: str | None  # the position after the last turn up to which all is done
     _saved: str | None
     _save_at: float  # when to save next
@@ -138,11 +138,9 @@ class PositionSpout(ReplayableSpout):
         return super().replay()
 
     @property
-    def kept_elsewhere(self) -> Opener:
-        """Return the function that opens the note beside the positions; see ``multilang.state.witness``."""
-        from multilang.state.positions import open_notes, open_set_notes
-
-        return open_notes if self.needs_positions else open_set_notes
+    def kept_elsewhere(self) -> tuple[str, ...]:
+        """The conf keys of which one must be set for it to keep its position apart from checkpoints; none: it always does."""
+        return () if self.needs_positions else (POSITIONS, STORE)
 
     # ---- inside ----
 
@@ -168,15 +166,15 @@ class PositionSpout(ReplayableSpout):
 
     def keeps_position(self, conf: Mapping[str, Any]) -> bool:
         """Return whether it keeps its position with this conf, apart from checkpoints."""
-        return self.needs_positions or conf.get(POSITIONS) is not None
+        return self.needs_positions or any(conf.get(key) is not None for key in self.kept_elsewhere)
 
     def check_start(self, conf: dict[str, Any]) -> None:
         super().check_start(conf)
         if not self.keeps_position(conf):
             return
-        from multilang.state.positions import open_positions
+        from multilang.state.positions import check_positions
 
-        open_positions(conf, type(self).__name__)  # it checks the setting
+        check_positions(conf, type(self).__name__)
 
     def _runner_started(self, conf: dict[str, Any], context: Context) -> None:
         if self._collector.keeps_position or not self.keeps_position(conf):
@@ -185,7 +183,7 @@ class PositionSpout(ReplayableSpout):
 
         positions = open_positions(conf, f"{context.component}/{context.task_index}")
         try:
-            found = positions.claim(lambda text: self.log(text, "warn"))
+            found = positions.claim()
             # Another task may have saved something while this one's share was empty.
             components = set(context.task_component.values())
             kept = positions.all()
@@ -261,7 +259,7 @@ class PositionSpout(ReplayableSpout):
                 self.report_error(f"the position can't be saved now, and is tried again: {problem}")
         self._save_at = self.clock() + self.save_secs
 
-    def _save(self, positions: PositionStore) -> None:
+    def _save(self, positions: Position) -> None:
         ends, left = self._ends, self._left
         while ends and not left[ends[0][0]]:
             turn, self._mark = ends.popleft()

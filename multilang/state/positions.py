@@ -1,96 +1,60 @@
-"""The stores of spouts' positions, each with an owner; the table of databases has their classes.
+"""The stored positions of spouts, each with an owner, and the note that tells to which state they belong.
 
-The rules of ``multilang.state.owner`` hold: a task claims its position before it reads it, and each save compares the
-claim in the same step. So a process that was stopped, and whose task was started again meanwhile, can't move the
-position when it wakes up.
+Each task has a place of its own in the store, ``position/TOPOLOGY/COMPONENT%2FINDEX``, with one row. It claims the place before it reads
+the row, and each save carries the claim's fence. So a process that was stopped, and whose task was started again meanwhile, can't move
+the position when it wakes up.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
-from multilang.component.errors import ConfigError, NotSetError
-from multilang.dotted import by_dotted_name
-from multilang.masked import masked_text
+from multilang.component.errors import NotSetError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.declared import Declared, others_identity
-from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.names import SPOUT
-from multilang.state.old_databases import DATABASES
-from multilang.state.owner import claim
+from multilang.state.errors import FencedError, StateError
 from multilang.state.settings import POSITIONS
-from multilang.store.settings import may_return, owner_of, state_file
+from multilang.store.claims import claim_for
+from multilang.store.opening import open_store, store_class
+from multilang.store.settings import STORE, name_in, place_of, store_url, stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-    from typing import Any, TypeVar
+    from collections.abc import Collection, Mapping
+    from typing import Any
 
-    from multilang.state.owner import OwnedPlace, Ownership
+    from multilang.store.claims import Claim
+    from multilang.store.interface import Store
 
-    S = TypeVar("S", bound="PositionStore")
-
-_FILES = "sqlite"  # the database of a setting that is a path
-_NOTES = f"{SPOUT}/0"  # the note beside the positions; see multilang.state.witness
-_SAME = {"rediss": "redis"}  # the schemes with TLS
+_TABLE, _KEY = "position", b""  # the row that a place has
 
 
-class PositionStore(ABC):
+class Position:
     """The stored position of one task.
 
     Args:
         conf: The component's conf.
         name: The task's name: ``COMPONENT/0``.
-        place: What ``place_of`` returned for the setting.
 
-    Attributes:
-        form: The form of the setting, in the words of a message.
-        requires: The packages that workers need: import names, and what to install for each; see
-            ``Component.requires``.
+    Raises:
+        ConfigError: The conf names no store; NotSetError if it lacks one on a cluster.
     """
 
-    form = ""
+    def __init__(self, conf: Mapping[str, Any], name: str) -> None:
+        check_positions(conf, name)
+        self.name = name
+        self._conf = conf
+        self._store = _opened(conf)
+        self._claim: Claim | None = None
 
-    requires: Mapping[str, str] = {}
-
-    _where: str
-
-    def __init__(self, conf: Mapping[str, Any], name: str, place: Any) -> None:
-        self.conf = conf
-        self.name = f"{owner_of(conf)[1]}:{name}"
-        self._owned: Ownership | None = None
-
-    def claim(self, warn: Callable[[str], None]) -> str | None:
+    def claim(self) -> str | None:
         """Become the owner of the position, and return the text that was saved last; None if nothing was saved.
 
         Raises:
             InUseError: Another run of the topology owns it.
         """
-        run, topology = owner_of(self.conf)
-        place = self._place()
-        try:
-            self._owned = claim(place, run, topology, warn, may_return(self.conf))
-        except BaseException:
-            place.close()
-            raise
-        return self._load()
-
-    @property
-    def token(self) -> str:
-        """A text that tells this task's claim from every other; empty if it has claimed nothing."""
-        return "" if self._owned is None else self._owned.token
-
-    def owner_token(self) -> str:
-        """Return the token of the stored owner, which may be that of a claim under another name of the place.
-
-        Nothing is claimed. It is empty if there is no owner, or one of an earlier version.
-        """
-        place = self._place()
-        try:
-            owner = place.owner()
-            return "" if owner is None else owner.token
-        finally:
-            place.close()
+        place = _place(self._conf, self.name)
+        self._claim = claim_for(self._conf, self._store, place, f"the position of {self.name!r}")
+        self._store.hurry()  # what is not saved now is saved later
+        return self._text(place)
 
     def save(self, text: str) -> None:
         """Replace the saved text, if this task still owns the position.
@@ -98,15 +62,7 @@ class PositionStore(ABC):
         Raises:
             FencedError: Another task owns it; nothing was saved.
         """
-        if self._owned is None:
-            raise StateError(f"the position of {self.name!r} is saved before it was claimed: call claim() first")
-        self._save(text, self._owned.epoch)
-
-    def all(self) -> dict[str, str]:
-        """Return the saved texts of all tasks of the topology, by ``COMPONENT/INDEX``. They may be another run's."""
-        start = self.name.partition(":")[0] + ":"  # a topology's name has no colon
-        found = {name.removeprefix(start): text for name, text in self._all(start).items()}
-        return {name: text for name, text in found.items() if name.partition("/")[0] != SPOUT}
+        self._write(text.encode())
 
     def remove(self) -> None:
         """Remove the saved text, if this task still owns the position.
@@ -114,116 +70,151 @@ class PositionStore(ABC):
         Raises:
             FencedError: Another task owns it; nothing was removed.
         """
-        if self._owned is None:
-            raise StateError(f"the position of {self.name!r} is removed before it was claimed: call claim() first")
-        self._remove(self._owned.epoch)
+        self._write(None)
+
+    def all(self) -> dict[str, str]:
+        """Return the saved texts of all tasks of the topology, by ``COMPONENT/INDEX``. They may be another run's."""
+        start = _place(self._conf, "")
+        found = {name_in(place.removeprefix(start)): self._text(place) for place in self._store.places(start)}
+        return {name: text for name, text in found.items() if text is not None}
 
     def describe(self) -> str:
         """Return the place of the positions in the words of a message."""
-        return self._where
+        return self._store.describe()
 
     def close(self) -> None:
         """Release the position, so that another run may claim it without waiting."""
-        owned, self._owned = self._owned, None
-        if owned is not None:
-            owned.release()
+        claim, self._claim = self._claim, None
+        try:
+            if claim is not None:
+                claim.release()
+        finally:
+            self._store.close()
 
-    @classmethod
-    def place_of(cls, url: str) -> Any:
-        """Return the place in the database that a URL names.
+    def _text(self, place: str) -> str | None:
+        (text,) = self._store.get(place, _TABLE, [_KEY])
+        return None if text is None else text.decode()
 
-        Args:
-            url: The setting's URL, whose scheme is the database's name.
+    def _write(self, text: bytes | None) -> None:
+        if self._claim is None:
+            raise StateError(f"the position of {self.name!r} is written before it was claimed: call claim() first")
+        self._claim.write({_TABLE: {_KEY: text}})
+
+
+class Note:
+    """One row beside the positions of a topology: the token of the state that they belong to, and its last transaction.
+
+    No claim protects it. Who owns the state writes it, and replaces only what it has read at its start, or an earlier transaction of
+    the same state.
+
+    Args:
+        conf: The conf of a component with positions.
+    """
+
+    def __init__(self, conf: Mapping[str, Any]) -> None:
+        self._store = _opened(conf)
+        self._place = _place(conf)
+        self._known: bytes | None = None
+
+    @property
+    def durable(self) -> bool:
+        """Whether the positions outlive this process."""
+        return self._store.durable
+
+    def read(self) -> tuple[str, int] | None:
+        """Return the token and the transaction; None if nothing is noted.
 
         Raises:
-            ValueError: It is no URL of this database.
+            StateError: It can't be read, or is damaged.
         """
-        raise ValueError(url)
+        self._known = self._row()
+        return self._noted(self._known)
 
-    @abstractmethod
-    def _place(self) -> OwnedPlace: ...
+    def write(self, token: str, txid: int) -> None:
+        """Note a transaction of a state.
 
-    @abstractmethod
-    def _load(self) -> str | None: ...
+        Raises:
+            FencedError: Another state, or a later transaction of this one, was noted meanwhile; nothing was changed.
+        """
+        text = dumps([token, txid]).encode()
+        there = self._known
+        while not self._replace(there, text):
+            there = self._row()
+            if there == text:  # by an attempt whose answer was lost, or under another name of the same store
+                break
+            found = self._noted(there)
+            if found is None or found[0] != token or found[1] > txid:
+                raise FencedError(
+                    f"what is noted of the state beside the positions in {self.describe()} was changed meanwhile: another run of the "
+                    "topology has taken over, or the positions were removed while they were in use"
+                )
+        self._known = text
 
-    @abstractmethod
-    def _save(self, text: str, epoch: int) -> None: ...
+    def remove(self) -> None:
+        """Remove what is noted. No topology may be running."""
+        self._replace(self._row(), None)
 
-    @abstractmethod
-    def _remove(self, epoch: int) -> None: ...
+    def hurry(self) -> None:
+        """Wait little for the store from now on."""
+        self._store.hurry()
 
-    @abstractmethod
-    def _all(self, start: str) -> dict[str, str]: ...
+    def describe(self) -> str:
+        """Return the place of the positions in the words of a message."""
+        return self._store.describe()
 
-    def _fenced(self, by: object, where: str) -> FencedError:
-        return FencedError(
-            f"the position of {self.name!r} in {where} was taken over by {by} meanwhile: this task was stopped or cut off, and "
-            "moves it no more"
-        )
+    def close(self) -> None:
+        """Close the connection."""
+        self._store.close()
 
-    def _gone(self, where: str) -> StoreGoneError:
-        return StoreGoneError(
-            f"the position of {self.name!r} in {where} was deleted while it was in use: put it back, or start the topology again, "
-            "which then begins at the beginning"
-        )
+    def _row(self) -> bytes | None:
+        return self._store.get(self._place, _TABLE, [_KEY])[0]
+
+    def _replace(self, there: bytes | None, text: bytes | None) -> bool:
+        return self._store.compare_and_write(self._place, {_TABLE: {_KEY: there}}, {_TABLE: {_KEY: text}})
+
+    def _noted(self, row: bytes | None) -> tuple[str, int] | None:
+        if row is None:
+            return None
+        try:
+            token, txid = loads(row)
+            return str(token), int(txid)
+        except (ValueError, TypeError):
+            raise StateError(
+                f"{self.describe()}: what is noted of the state is {row!r}: it was changed by hand, or damaged. Put it back, or "
+                "remove the positions: multilang state rm TOPOLOGY SPOUT"
+            ) from None
 
 
-def open_positions(conf: Mapping[str, Any], name: str) -> PositionStore:
-    """Return the store of the position of the task ``name``, as ``multilang.positions`` sets it.
+def open_positions(conf: Mapping[str, Any], name: str) -> Position:
+    """Return the position of the task ``name``, in the store that the conf names.
 
     Raises:
         ConfigError: The setting is wrong, or missing on a cluster.
     """
-    check_positions(conf, name)
-    if conf.get(POSITIONS) is None:
-        place = state_file(owner_of(conf)[1], "positions")
-        return positions_class(conf)(conf, name, place)
-    kind, place = _named(conf)
-    return kind(conf, name, place)
+    return Position(conf, name)
 
 
-def open_notes(conf: Mapping[str, Any], source: str = "") -> PositionStore | None:
-    """Return the store of what is noted beside the positions; None if there is no place for positions.
+def positions_url(conf: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return the URL of the store of positions, and the conf key that has it; None if there is none on a cluster.
 
-    Args:
-        conf: The conf of the component with positions.
-        source: For a source that keeps its progress itself, what tells it from others, in the words of a message; "" for positions.
+    A path in ``multilang.positions`` is that of an SQLite file.
+
+    Raises:
+        ConfigError: The setting is no text.
     """
-    try:
-        return _of_source(open_positions(conf, _note_of(source)), source)
-    except NotSetError:
+    found = store_url(conf, POSITIONS)
+    if found is None:
         return None
-
-
-def notes_in(kind: type[S], conf: Mapping[str, Any], place: Any, source: str) -> S:
-    """Return the store of what is noted beside a source that keeps its progress itself.
-
-    Args:
-        kind: The class for the source's database.
-        conf: The source's conf.
-        place: The place of the source, as ``PositionStore.place_of`` returns one.
-        source: What tells the source from others, in the words of a message.
-    """
-    return _of_source(kind(conf, _note_of(source), place), source)
-
-
-def _note_of(source: str) -> str:
-    return f"{_NOTES}/{source}" if source else _NOTES
-
-
-def _of_source(store: S, source: str) -> S:
-    if source:
-        store._where = f"{store._where}, of {source}"
-    return store
-
-
-def open_set_notes(conf: Mapping[str, Any]) -> PositionStore | None:
-    """Return the store of what is noted beside positions that are kept only where the conf says so; None if it doesn't."""
-    return None if conf.get(POSITIONS) is None else open_notes(conf)
+    given, setting = found
+    if not isinstance(given, str):
+        store_class(given, setting)  # which says what is wrong
+    if setting == POSITIONS and ":" not in given.partition("/")[0]:
+        return f"sqlite://{given}", setting
+    return given, setting
 
 
 def declared_of(text: str) -> Declared | None:
-    """Return what the spout that saved this text was declared with; None: an earlier version saved it, or it was accepted."""
+    """Return what the spout that saved this text was declared with; None: any other was accepted."""
     found = loads(text).get("source")
     return None if found is None else Declared.from_json(found)
 
@@ -296,25 +287,19 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
     for name, text in mine.items():
         source = open_positions(conf, name)
         try:
-            source.claim(lambda _: None)
+            source.claim()
             if new is not None:
                 _copy(conf, f"{new}/{name.rpartition('/')[2]}", text)
             source.remove()
         finally:
             source.close()
     if mine and new is None and not kept_positions(conf):
-        _remove_note(conf)
+        note = Note(conf)  # there is no position left that belongs to a state
+        try:
+            note.remove()
+        finally:
+            note.close()
     return len(mine)
-
-
-def _remove_note(conf: Mapping[str, Any]) -> None:
-    """Remove the note of a state's transactions: there is no position left that belongs to it."""
-    store = open_positions(conf, _NOTES)
-    try:
-        if store.claim(lambda _: None) is not None:
-            store.remove()
-    finally:
-        store.close()
 
 
 def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) -> list[str]:
@@ -340,17 +325,47 @@ def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) 
         said[component] = f"{component!r} goes on from its position, although it is declared in another way ({changed})"
         store = open_positions(conf, name)
         try:
-            store.claim(lambda _: None)
+            store.claim()
             store.save(dumps({key: value for key, value in loads(text).items() if key != "source"}))
         finally:
             store.close()
     return list(said.values())
 
 
+def check_positions(conf: Mapping[str, Any], name: str) -> None:
+    """Raise ConfigError if the setting is one that ``open_positions`` would refuse; NotSetError if it is missing. Nothing is opened."""
+    if positions_url(conf) is None:
+        raise NotSetError(
+            f"the position of {name!r} has no place that every worker reaches: set {STORE} to redis://HOST:PORT/DATABASE or, where "
+            "there is one machine, to sqlite:///FOLDER/FILE.sqlite"
+        )
+    _opened(conf)
+
+
+def positions_class(conf: Mapping[str, Any]) -> type[Store] | None:
+    """Return the class of the store of positions; None if the conf names none on a cluster.
+
+    Raises:
+        ConfigError: The setting is wrong.
+    """
+    found = positions_url(conf)
+    return None if found is None else store_class(*found)
+
+
+def _opened(conf: Mapping[str, Any]) -> Store:
+    found = positions_url(conf)
+    assert found is not None  # checked before
+    return open_store(found[0], conf, found[1])
+
+
+def _place(conf: Mapping[str, Any], *name: str) -> str:
+    return place_of("position", stored_name(conf), *name)
+
+
 def _copy(conf: Mapping[str, Any], name: str, text: str) -> None:
     target = open_positions(conf, name)
     try:
-        there = target.claim(lambda _: None)
+        there = target.claim()
         if there not in (None, text):
             raise StateError(
                 f"{target.describe()} has a position of {name!r} already; remove it first, with multilang state rm TOPOLOGY "
@@ -360,46 +375,3 @@ def _copy(conf: Mapping[str, Any], name: str, text: str) -> None:
             target.save(text)
     finally:
         target.close()
-
-
-def check_positions(conf: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError if the setting is one that ``open_positions`` would refuse; NotSetError if it is missing. Nothing is opened."""
-    if conf.get(POSITIONS) is not None:
-        _named(conf)
-    elif conf.get("multilang.parent") not in ("local", "spark"):
-        raise NotSetError(
-            f"the position of {name!r} has no place that every worker reaches: set {POSITIONS} to redis://HOST:PORT/DATABASE or, "
-            "where there is one machine, to an SQLite file's path"
-        )
-
-
-def positions_class(conf: Mapping[str, Any]) -> type[PositionStore]:
-    """Return the class of stores that ``multilang.positions`` names.
-
-    Raises:
-        ConfigError: The setting is wrong.
-    """
-    if conf.get(POSITIONS) is None:
-        found: type[PositionStore] = by_dotted_name(DATABASES[_FILES].positions)
-        return found
-    return _named(conf)[0]
-
-
-def _named(conf: Mapping[str, Any]) -> tuple[type[PositionStore], Any]:
-    """Return the class that the setting names, and the place in its database."""
-    given = conf[POSITIONS]
-    kinds: dict[str, type[PositionStore]] = {
-        name: by_dotted_name(row.positions) for name, row in DATABASES.items() if row.positions
-    }
-    what = f"{POSITIONS} is {given!r}; use {', or '.join(kind.form for kind in kinds.values())}"
-    if not isinstance(given, str) or not given or "\0" in given:
-        raise ConfigError(what)
-    if "://" not in given:
-        return kinds[_FILES], given
-    try:
-        kind = kinds[_SAME.get(scheme := given.partition("://")[0].lower(), scheme)]
-        return kind, kind.place_of(given)
-    except KeyError:
-        raise ConfigError(what) from None
-    except (ValueError, ConfigError) as problem:
-        raise ConfigError(f"{masked_text(what)}: {problem}") from None

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.state.shape import Part
-    from multilang.state.witness import Opener
+    from multilang.state.witness import Kept
 
 _IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
@@ -74,8 +74,8 @@ class CheckpointSpout(Spout):
         self.stateful = list(stateful)
         self.alignment = alignment
         self.parts = dict(parts or {})
-        self.kept: list[tuple[Opener, Mapping[str, Any]]] = []
-        """For each spout that keeps its position elsewhere, what opens its store, and its own conf."""
+        self.kept: list[Kept] = []
+        """For each spout that keeps its position elsewhere, the conf keys of which one must be set for that, if any, and its conf."""
 
     @property
     def came_to_it(self) -> bool:  # type: ignore[override]

@@ -81,9 +81,9 @@ def stateful(topology: Topology) -> Topology:
     spout = kinds.spout(with_state, settings.alignment(topology.conf), parts)
     if not exact:  # with exact alignment positions are part of the state
         spout.kept = [
-            (opener, dict(spec.conf))
+            (keys, dict(spec.conf))
             for spec in specs.values()
-            if (opener := getattr(spec.component, "kept_elsewhere", None)) is not None
+            if (keys := getattr(spec.component, "kept_elsewhere", None)) is not None
         ]
     own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # overrides the topology's conf for spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)

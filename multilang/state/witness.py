@@ -1,19 +1,12 @@
-"""Notes of the state beside the positions of sources, so that an older copy of the state is noticed.
+"""The comparison of a state with the positions of its sources, which are in another store, at the start of a topology.
 
-Positions go on when tuples are acked, which is when the state has committed them. If the state is then put back to an
-older copy, and the positions in another store are not, all between the two would be missing. So before a transaction is
-committed, the checkpoint spout notes it in each store that keeps positions: there is no position of a transaction that is
-not noted. When a topology starts, and has claimed both, the state must have every transaction that is noted.
+Positions go on when tuples are acked, which is when the state has committed them. If the state is then put back to an older copy, and
+the positions are not, all between the two would be missing. So a state has a token, which the topology's first run draws at random.
+Before a transaction is committed, the checkpoint spout notes the token and the transaction beside the positions: there is no position
+of a transaction that is not noted. A start refuses a state with another token, or one that has not come to that transaction.
 
-A number alone would not tell a copy that went on by itself. So each run has a token, which the state keeps and the note
-names. What differs is refused; a state that has nothing at all was removed on purpose, as a rule, and begins with a warning.
-Such a state keeps the notes that it began with, since they are replaced at its first commit only, and it may die before.
-
-Where nothing is noted, although the state had sources with positions before, these were removed, or are elsewhere: a warning
-says so.
-
-A state in memory has nothing to be compared, and is noted all the same: positions that went on beside it are not those of the
-stored state that a topology had before.
+A state in memory has a new token at each start, and is not compared. It is noted all the same: positions that went on beside it are
+not those of the stored state that a topology had before.
 """
 
 from __future__ import annotations
@@ -21,64 +14,56 @@ from __future__ import annotations
 import os
 
 from multilang.component.closing import close_all
-from multilang.protocol.codec import dumps, loads
 from multilang.state.checked import position_of
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.names import BEGUN_KEY, PREPARING, RUNS_KEY
+from multilang.state.names import COMMITTED, PREPARING, TOKEN_KEY
+from multilang.state.positions import Note, positions_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any, Protocol, TypeAlias
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, TypeAlias
 
     from multilang.state.api import KeyValueState
     from multilang.state.provider import StateProvider
 
-    class NoteStore(Protocol):
-        """One text in a store that keeps positions; a PositionStore is one."""
-
-        @property
-        def token(self) -> str: ...
-
-        def owner_token(self) -> str: ...
-
-        def claim(self, warn: Callable[[str], None]) -> str | None: ...
-
-        def save(self, text: str) -> None: ...
-
-        def remove(self) -> None: ...
-
-        def describe(self) -> str: ...
-
-        def close(self) -> None: ...
-
-    Opener: TypeAlias = Callable[[Mapping[str, Any]], NoteStore | None]
+    Kept: TypeAlias = tuple[tuple[str, ...], Mapping[str, Any]]
 
 _ANEW = "remove the positions (multilang state rm TOPOLOGY SPOUT), or set back the group of a queue (XGROUP SETID, kafka-consumer-groups.sh)"
-_RUNS = 50  # tokens of runs that the state keeps, besides those that are noted
+
+
+def kept_places(kept: Iterable[Kept], conf: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the stores in which the positions of sources are noted: a conf for each URL.
+
+    Args:
+        kept: For each source that keeps its position elsewhere, the conf keys of which one must be set for that, if any, and its conf.
+        conf: The topology's conf.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for keys, own in kept:
+        mine = {**conf, **own}
+        if not keys or any(mine.get(key) is not None for key in keys):
+            place = positions_url(mine)
+            if place is not None:
+                found.setdefault(place[0], mine)
+    return found
 
 
 class Witness:
-    """The notes of one topology's transactions in the stores of its sources' positions.
+    """The notes of one topology's state beside the positions of its sources.
 
     Args:
-        kept: For each source that keeps its position elsewhere, what opens its store, and its own conf.
+        kept: See ``kept_places``.
         conf: The topology's conf.
     """
 
-    def __init__(self, kept: Iterable[tuple[Opener, Mapping[str, Any]]], conf: Mapping[str, Any]) -> None:
-        self._stores: dict[str, NoteStore] = {}
-        self._run = os.urandom(8).hex()
-        self._noted: int | None = None
-        self._in_memory = False
+    def __init__(self, kept: Iterable[Kept], conf: Mapping[str, Any]) -> None:
+        self._notes = [note for own in kept_places(kept, conf).values() if (note := Note(own)).durable]
+        self._token = ""
         self._told = False
-        for opener, own in kept:
-            store = opener({**conf, **own})
-            if store is not None:
-                self._stores.setdefault(store.describe(), store)
 
     def check(self, provider: StateProvider, state: KeyValueState[str, Any], warn: Callable[[str], None]) -> None:
-        """Claim the notes, compare the state with them, and put this run's token into it, to be committed by the caller.
+        """Compare the state with the notes, and put a token into it if it has none, to be committed by the caller.
 
         Args:
             provider: The provider of the state, claimed.
@@ -86,38 +71,29 @@ class Witness:
             warn: Called with a text for what may be meant.
 
         Raises:
-            StoreGoneError: The state is an older copy.
+            StoreGoneError: The state is not that of the positions, or is older.
         """
-        self._in_memory = not provider.durable
-        noted = set()
-        for where, text in self._claimed(warn):
-            if self._in_memory:
+        if not self._notes:
+            return
+        token = state.get(TOKEN_KEY)
+        for note in self._notes:
+            noted = note.read()
+            note.hurry()
+            if not provider.durable:
                 continue
-            difference = None if text is None else difference_of(provider, state, text, where)
-            if difference is not None:
-                raise StoreGoneError(difference)
-            if text is None:
-                position = position_of(provider, state)
-                if position is not None and position[0] >= 0 and state.get(RUNS_KEY):
-                    warn(
-                        f"{where} has no positions that belong to the state in {provider.describe()}, which has transaction {position[0]}: "
-                        "what keeps its positions there begins at the beginning, and is counted again if this state counted it before. "
-                        "If they are elsewhere, stop the topology and name that place"
-                    )
-                continue
-            noted.add(loads(text)["run"])
-            if _is_empty(provider, state):
-                state.put(BEGUN_KEY, sorted({*(state.get(BEGUN_KEY) or ()), text}))
+            if noted is not None:
+                difference = difference_of(provider, state, noted, note.describe())
+                if difference is not None:
+                    raise StoreGoneError(difference)
+            elif token and (txid := _progress(provider, state)[0]) >= 0:
                 warn(
-                    f"{provider.describe()} has nothing of this topology, and {where} has positions that belong to a state with "
-                    f"transaction {loads(text)['txid']}: the topology begins with an empty state in the middle of its source. To "
-                    f"begin at the beginning, stop it and {_ANEW}, too"
+                    f"{note.describe()} has no positions that belong to the state in {provider.describe()}, which has transaction {txid}: "
+                    "what keeps its positions there begins at the beginning, and is counted again if this state counted it before. "
+                    "If they are elsewhere, stop the topology and name that place"
                 )
-        if self._stores and not self._in_memory:
-            known = state.get(RUNS_KEY) or []
-            # A run that ended before its first commit is not noted: any number of them may follow the one that is.
-            kept = [run for run in known[:-_RUNS] if run in noted] + known[-_RUNS:]
-            state.put(RUNS_KEY, [*kept, self._run])
+        self._token = token or os.urandom(8).hex()
+        if not token:
+            state.put(TOKEN_KEY, self._token)
 
     def note(self, txid: int, report: Callable[[str], None]) -> None:
         """Note a transaction before it is committed.
@@ -128,88 +104,73 @@ class Witness:
             txid: The transaction.
             report: Called with a text when a store is away.
         """
-        if txid == self._noted:
-            return
-        text = dumps({"run": self._run, "txid": txid, **({"memory": True} if self._in_memory else {})})
         problems = []
-        for store in self._stores.values():  # each by itself: the positions in the others go on
+        for note in self._notes:  # each by itself: the positions in the others go on
             try:
-                store.save(text)
+                note.write(self._token, txid)
             except (FencedError, StoreGoneError):
                 raise
             except StateError as problem:
                 problems.append(str(problem))
-        if not problems:
-            self._noted, self._told = txid, False
-        elif not self._told:
-            self._told = True
+        if problems and not self._told:
             report(
                 f"transactions can't be noted beside the positions now; it is tried again with each: {'; '.join(problems)}"
             )
+        self._told = bool(problems)
 
     def accept(self, provider: StateProvider, state: KeyValueState[str, Any]) -> list[str]:
-        """Let the topology go on with the state as it is, and return what was accepted, in sentences."""
+        """Let the topology go on with the state as it is; the caller then removes the token of the state.
+
+        Returns:
+            What was accepted, in sentences.
+        """
         said = []
-        for where, text in self._claimed(lambda _: None):
-            if text is not None and difference_of(provider, state, text, where) is not None:
-                self._stores[where].remove()
+        for note in self._notes:
+            noted = note.read()
+            if noted is not None and difference_of(provider, state, noted, note.describe()) is not None:
                 said.append(
-                    f"{provider.describe()} lacks what came up to transaction {loads(text)['txid']}, which {where} tells of"
+                    f"{provider.describe()} lacks what came up to transaction {noted[1]}, which {note.describe()} tells of"
                 )
+        if said:
+            for note in self._notes:
+                note.remove()
         return said
 
-    def _claimed(self, warn: Callable[[str], None]) -> Iterator[tuple[str, str | None]]:
-        """Claim the notes, and yield each place with what is noted there. A place with two names is claimed once."""
-        tokens: set[str] = set()
-        for where, store in list(self._stores.items()):
-            if tokens and store.owner_token() in tokens:
-                del self._stores[where]
-                store.close()
-                continue
-            text = store.claim(warn)
-            tokens.add(store.token)
-            yield where, text
-
     def close(self) -> None:
-        """Release the notes."""
-        close_all(*(store.close for store in self._stores.values()))
+        """Close the stores."""
+        close_all(*(note.close for note in self._notes))
 
 
-def difference_of(provider: StateProvider, state: KeyValueState[str, Any], text: str, where: str) -> str | None:
+def difference_of(
+    provider: StateProvider, state: KeyValueState[str, Any], noted: tuple[str, int], where: str
+) -> str | None:
     """Return why a state must not go on beside the positions of a store; None if it may.
 
     Args:
         provider: The provider of the state.
         state: The checkpoint spout's own state.
-        text: What is noted beside the positions.
+        noted: What is noted beside the positions.
         where: Their place, in the words of a message.
     """
-    position = position_of(provider, state)
-    if position is None or text in (state.get(BEGUN_KEY) or ()):
-        return None  # it has nothing, or began with nothing in spite of this note: it is no copy
-    noted = loads(text)
-    txid, phase = position
-    runs = state.get(RUNS_KEY)
-    is_behind = txid < noted["txid"] or (txid == noted["txid"] and phase == PREPARING)
-    if noted.get("memory"):
-        return (
-            f"the state in {provider.describe()} is not the one to which the positions in {where} belong: they went on beside a "
-            "state in memory, which is gone, so that what came since would be missing. To go on without it: multilang state "
-            f"accept TOPOLOGY; to begin at the beginning: remove the state, and {_ANEW}"
+    token, last = noted
+    txid, phase = _progress(provider, state)
+    if state.get(TOKEN_KEY) != token:
+        what = (
+            f"is not the one to which the positions in {where} belong{'' if txid >= 0 else ': it has nothing of this topology'}, so that "
+            "what came before these positions may be missing"
         )
-    if not is_behind and (not runs or noted["run"] in runs):
+    elif txid < last or (txid == last and phase == PREPARING):
+        what = (
+            f"is older than the positions in {where}: it has transaction {txid} ({phase.lower()}), and they belong to {last}, so that "
+            "what came between would be missing"
+        )
+    else:
         return None
-    what = (
-        f"has transaction {txid} ({phase.lower()}), and the positions in {where} belong to {noted['txid']}"
-        if is_behind
-        else f"is not the one to which the positions in {where} belong, although it has as many transactions"
-    )
     return (
-        f"the state in {provider.describe()} is an older copy: it {what}, so that what came between would be missing. Put back the "
-        "newest copy, or positions of the same moment; to go on without it: multilang state accept TOPOLOGY; to begin at the "
-        f"beginning: remove the state, and {_ANEW}"
+        f"the state in {provider.describe()} {what}. Put back the newest copy, or positions of the same moment; to go on with both "
+        f"as they are: multilang state accept TOPOLOGY; to begin at the beginning: remove the state, and {_ANEW}"
     )
 
 
-def _is_empty(provider: StateProvider, state: KeyValueState[str, Any]) -> bool:
-    return position_of(provider, state) is None
+def _progress(provider: StateProvider, state: KeyValueState[str, Any]) -> tuple[int, str]:
+    return position_of(provider, state) or (-1, COMMITTED)

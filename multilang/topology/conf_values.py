@@ -212,7 +212,8 @@ _OURS = {
     _NAME: "state.name",
     _DOTTED: "state.trace transactional.store transactional.trace",
     Kind("the URL of a source", _is_text): "source",
-    Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
+    Kind("the URL of a store", _is_text): "store",
+    Kind("the URL of a store, or the path of an SQLite file", _is_text): "positions",
     _TEXTS: "input.files",
     _MAP: "chaining.view batch exchange.edges kafka.options record",
     Kind(

@@ -84,7 +84,7 @@ def test_a_setting_that_is_given_at_the_submission_is_missed_by_that_alone(tmp_p
         "builder.set_spout('lines', Lines)\n"
         "topology = builder.build()\n"
     )
-    note = "note: the position of 'lines' has no place that every worker reaches: set multilang.positions to"
+    note = "note: the position of 'lines' has no place that every worker reaches: set multilang.store to"
     packaged = multilang("package", "lines.py", "-o", "lines.jar", cwd=tmp_path)
     flux = multilang("flux", "lines.py", cwd=tmp_path)
     assert (packaged.returncode, flux.returncode) == (0, 0), (packaged.stderr, flux.stderr)
@@ -92,8 +92,8 @@ def test_a_setting_that_is_given_at_the_submission_is_missed_by_that_alone(tmp_p
     assert flux.stdout.startswith("name: ")
     refused = multilang("submit", "lines.py", "--dry-run", cwd=tmp_path)
     assert refused.returncode == 2
-    assert "set multilang.positions to" in refused.stderr
-    given = ("-c", "multilang.positions=redis://redis.example.com/0")
+    assert "set multilang.store to" in refused.stderr
+    given = ("-c", "multilang.store=redis://redis.example.com/0")
     whole = multilang("submit", "lines.py", "--dry-run", *given, cwd=tmp_path)
     assert whole.returncode == 0, whole.stderr
     assert "note:" not in whole.stdout + whole.stderr

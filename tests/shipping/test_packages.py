@@ -137,7 +137,7 @@ topology = builder.build(conf={conf!r})
 @pytest.mark.parametrize(
     ("conf", "reason"),
     [
-        ({"multilang.positions": 5}, "multilang.positions is 5; use"),
+        ({"multilang.positions": 5}, "multilang.positions is 5; use the URL of a store"),
         ({"multilang.positions": "redis://u:p@h"}, "a password belongs into multilang.redis.access"),
         ({"topology.state.provider": 42}, "topology.state.provider is 42; use a dotted name"),
         ({"topology.state.provider.config": {"keySerializerClass": 1}}, "keySerializerClass is 1; use a dotted name"),
@@ -215,7 +215,7 @@ def test_a_source_that_is_none_is_refused(project: Project, source: object, reas
         (SOURCED.format(url=None, conf={}), "spout 'rows': the spout has no source; put its URL into the conf as"),
         (
             POSITIONED.format(conf={}),
-            "the position of 'lines' has no place that every worker reaches: set multilang.pos",
+            "the position of 'lines' has no place that every worker reaches: set multilang.store",
         ),
     ],
 )
@@ -342,9 +342,10 @@ def test_what_a_user_imports_of_such_a_package_is_there_too(project: Project) ->
 
 
 def test_the_lines_are_those_of_the_extras() -> None:
+    from multilang.state.redis import RedisStateProvider
+
     from multilang.component.prometheus import REQUIRES
     from multilang.queues import KafkaSpout, RedisStreamSpout
-    from multilang.state.redis import RedisStateProvider
     from multilang.transactional import RedisBacking, TransactionalKafkaSpout, TransactionalRedisSpout
     from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from multilang.state import StateError, StoreGoneError, commits
-from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from multilang.transactional import SqliteBacking
 from multilang.transactional.stores import open_state
@@ -53,28 +52,6 @@ class Provided:
         self._provider.close()
 
 
-class Position:
-    """A spout's position."""
-
-    def __init__(self, path):
-        self._store = open_positions({**RUN, "multilang.positions": path}, "numbers-0")
-        try:
-            self._last = int(self._store.claim(print) or 0)
-        except BaseException:
-            self._store.close()
-            raise
-
-    def write(self, n):
-        self._store.save(str(n))
-        self._last = n
-
-    def read(self):
-        return self._last
-
-    def close(self):
-        self._store.close()
-
-
 class Transactions:
     """The state of transactions."""
 
@@ -110,7 +87,7 @@ class Map:
         self._backing.close()
 
 
-USERS = {each.__name__: each for each in (Provided, Position, Transactions, Map)}
+USERS = {each.__name__: each for each in (Provided, Transactions, Map)}
 
 
 def write_and_die(kind, path):
@@ -207,7 +184,7 @@ def test_an_older_copy_is_refused_and_a_whole_folder_passes(kind, seed, tmp_path
 
 def test_a_process_that_was_killed_before_its_commit_was_noted_lacks_nothing(tmp_path):
     path = tmp_path / "file.sqlite"
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         before = Path(f"{path}.commits").read_bytes()
         for n in range(1, 4):
             user.write(n)
@@ -217,7 +194,7 @@ def test_a_process_that_was_killed_before_its_commit_was_noted_lacks_nothing(tmp
             Path(f"{path}.commits").write_bytes(noted)
             before = noted
     Path(f"{path}.commits").unlink()
-    assert read("Position", path) == 3
+    assert read("Map", path) == 3
 
 
 def sqlite_count(path):
@@ -288,7 +265,7 @@ def test_a_commit_opens_no_file(tmp_path):
 def test_the_number_is_noted_again_in_a_file_that_was_removed_or_replaced(tmp_path):
     path = tmp_path / "file.sqlite"
     noted = Path(f"{path}.commits")
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         for n, change in enumerate((noted.unlink, lambda: os.replace(shutil.copy(noted, tmp_path / "x"), noted)), 1):
             user.write(n)
             change()
@@ -312,7 +289,7 @@ def test_the_tasks_of_one_file_note_its_newest_commit(tmp_path):
 
 def test_a_commit_that_can_not_be_noted_is_made_and_told_once(tmp_path, caplog):
     path = tmp_path / "file.sqlite"
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         user.write(1)
         Path(f"{path}.commits").unlink()
         Path(f"{path}.commits").symlink_to(tmp_path / "elsewhere")
@@ -321,9 +298,9 @@ def test_a_commit_that_can_not_be_noted_is_made_and_told_once(tmp_path, caplog):
         assert not (tmp_path / "elsewhere").exists()
         assert [each.getMessage().split(":")[0] for each in caplog.records] == [f"{path}.commits can't be written"]
     with pytest.raises(StateError, match=r"file\.sqlite\.commits, which has the number.*can't be read.*or remove it"):
-        read("Position", path)
+        read("Map", path)
     Path(f"{path}.commits").unlink()
-    assert read("Position", path) == 3
+    assert read("Map", path) == 3
 
 
 def test_who_only_looks_is_refused_too_and_changes_nothing(tmp_path):
@@ -347,14 +324,14 @@ def test_who_only_looks_is_refused_too_and_changes_nothing(tmp_path):
 
 def test_a_file_of_an_earlier_version_is_counted_from_then_on(tmp_path):
     path = tmp_path / "file.sqlite"
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         user.write(7)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE commits")
     with pytest.raises(StoreGoneError, match="lacks the last"):  # this copy is older than the count
-        read("Position", path)
+        read("Map", path)
     os.unlink(f"{path}.commits")
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         assert user.read() == 7
         user.write(8)
     assert commits.last_commit(path) == sqlite_count(path) > 0
@@ -362,15 +339,15 @@ def test_a_file_of_an_earlier_version_is_counted_from_then_on(tmp_path):
 
 def test_a_file_that_is_made_anew_is_told_and_a_copy_of_the_former_one_is_older(tmp_path, caplog):
     path = tmp_path / "file.sqlite"
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         user.write(1)
     path.rename(tmp_path / "moved.sqlite")
-    with contextlib.closing(Position(str(path))) as user:
+    with contextlib.closing(Map(str(path))) as user:
         assert user.read() == 0
         user.write(1)
     assert "is made anew, although" in caplog.text
     os.replace(tmp_path / "moved.sqlite", path)
     with pytest.raises(StoreGoneError, match="lacks the last"):
-        read("Position", path)
+        read("Map", path)
     path.rename(tmp_path / "there.sqlite")  # without the number beside it
     assert read("Position", tmp_path / "there.sqlite") == 1

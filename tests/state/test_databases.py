@@ -8,7 +8,6 @@ from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.state import StateProvider
 from multilang.state.old_databases import DATABASES
-from multilang.state.positions import PositionStore, check_positions, positions_class
 from multilang.state.providers import provider_class
 from multilang.transactional.maps import Backing
 from multilang.transactional.state import TransactionalState
@@ -17,7 +16,6 @@ from multilang.transactional.stores import store_class
 KINDS = {
     "states": StateProvider,
     "transactions": TransactionalState,
-    "positions": PositionStore,
     "maps": Backing,
 }
 
@@ -45,25 +43,3 @@ def test_a_conf_names_a_database_by_its_row_or_is_told_the_rows_that_there_are(d
     else:
         with pytest.raises(ConfigError, match="or one of sqlite, zookeeper"):
             store_class({"multilang.transactional.store": database})
-
-
-def test_a_position_is_in_the_database_of_its_urls_scheme_and_in_a_file_without_one():
-    def named(setting):
-        return positions_class({"multilang.positions": setting})
-
-    assert (
-        named("REDIS://localhost:6379/2") is named("redis://localhost") is by_dotted_name(DATABASES["redis"].positions)
-    )
-    assert named("positions.sqlite") is positions_class({}) is by_dotted_name(DATABASES["sqlite"].positions)
-    for wrong in (
-        "sqlite://positions.sqlite",
-        "memory://x",
-        "nope://x",
-        "redis://",
-        "redis://me:secret@x",
-        "redis://x/y",
-        7,
-        "",
-    ):
-        with pytest.raises(ConfigError, match="use an SQLite file's path, or redis://HOST:PORT/DATABASE"):
-            check_positions({"multilang.positions": wrong}, "one/0")

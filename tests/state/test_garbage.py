@@ -9,7 +9,6 @@ import redis as redis_py
 
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.state import StoreGoneError
-from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from tests.patience import patient
 from tests.soak import sampled
@@ -77,21 +76,3 @@ def test_a_step_that_is_typed_while_a_task_runs_is_not_taken_for_one_that_was_do
         store.write([(b"1", b"2")])
     assert store.load(b"1") == b"1"
     found.close()
-
-
-@pytest.mark.parametrize("number", [1000, 10**400, "nonsense"], ids=lambda each: str(each)[:20])
-def test_a_save_of_a_position_that_is_typed_is_not_taken_for_one_that_was_done(redis, number):
-    conf = {"multilang.positions": f"redis://127.0.0.1:{redis.port}/0", "storm.id": "run-1", "topology.name": "numbers"}
-    store = open_positions(conf, "numbers-0")
-    assert store.claim(print) is None
-    store.save("1")
-    client = redis_py.Redis(port=redis.port)
-    client.hset("$position:numbers:numbers-0", "step", str(number))
-    with pytest.raises(StoreGoneError, match=r"changed by (somebody else|hand)"):
-        store.save("2")
-    assert client.hget("$position:numbers:numbers-0", "position") == b"1"
-    client.close()
-    store.close()
-    if number == "nonsense":
-        with pytest.raises(StoreGoneError, match=r"'step' of .* is b'nonsense', and no number"):
-            open_positions({**conf, "storm.id": "run-2"}, "numbers-0").claim(print)

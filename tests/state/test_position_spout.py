@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -19,7 +18,7 @@ from multilang import LocalCluster, StatefulBolt, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
-from multilang.state.positions import open_positions
+from multilang.state.positions import kept_positions, open_positions
 from multilang.testing import run_spout
 from tests.patience import patient
 from tests.servers import RedisServer
@@ -202,7 +201,7 @@ def test_a_spout_that_was_stopped_and_wakes_up_moves_the_position_nowhere(positi
 
 
 def test_another_run_is_refused_while_the_first_one_reads(positions, monkeypatch):
-    monkeypatch.setattr("multilang.state.owner.CLAIM_SECS", 0.5)
+    monkeypatch.setattr("multilang.store.claims.CLAIM_SECS", 0.5)
     run = run_spout(Numbers(10), 1, conf=conf_of(positions))
     with pytest.raises(InUseError, match=r"in use by topology 'numbers'.*multilang\.positions"):
         run_spout(Numbers(10), conf=conf_of(positions, "run-2"))
@@ -223,7 +222,7 @@ def test_another_number_of_tasks_is_refused(positions, tmp_path):
 
 
 def test_a_redis_that_is_away_for_a_while_is_no_reason_to_end(tmp_path, redis_server, monkeypatch):
-    monkeypatch.setattr("multilang.state.redis_positions.SAVE_SECS", 0.2)
+    monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.2)
     server = RedisServer(tmp_path)
     server.start()
     conf = conf_of(f"redis://127.0.0.1:{server.port}")
@@ -288,15 +287,15 @@ def test_a_copy_of_a_save_that_comes_late_moves_the_position_nowhere(redis):
         last = None
         for owner in ("first", "second"):  # the second goes on from the first one's position
             store = open_positions(conf, "numbers-0")
-            assert store.claim(pytest.fail) == last
+            assert store.claim() == last
             store.save(f"{owner}: 1")
             copy = next(data for data in recorder.sent if f"{owner}: 1".encode() in data)
             last = f"{owner}: 2"
             store.save(last)
-            assert b"done" in recorder.send_again(copy)
+            recorder.send_again(copy)
             store.close()
         store = open_positions(conf, "numbers-0")
-        assert store.claim(pytest.fail) == last
+        assert store.claim() == last
         store.close()
     finally:
         recorder.close()
@@ -321,15 +320,13 @@ def test_a_position_file_that_is_deleted_is_told(tmp_path):
     "wrong", [7, "", "http://127.0.0.1/0", "redis://:secret@127.0.0.1/0", "redis://127.0.0.1/x", "redis:///1"]
 )
 def test_a_wrong_place_is_refused_before_anything_starts(wrong, tmp_path):
-    refused = pytest.raises(
-        (TaskStartError, ConfigError), match=r"multilang\.positions is .*redis://HOST:PORT/DATABASE"
-    )
+    refused = pytest.raises((TaskStartError, ConfigError), match=r"multilang\.positions is ")
     with LocalCluster(mode="inprocess", conf={"multilang.positions": wrong}) as cluster, refused:
         cluster.submit(numbers(Numbers(20), str(tmp_path / "out")))
 
 
 def test_on_storm_a_place_has_to_be_named():
-    with pytest.raises(ConfigError, match=r"set multilang\.positions"):
+    with pytest.raises(ConfigError, match=r"set multilang\.store"):
         run_spout(Numbers(10), conf={"multilang.parent": "storm"})
 
 
@@ -338,11 +335,36 @@ def test_a_place_of_the_topology_s_own_where_none_is_named(tmp_path, monkeypatch
     run = run_spout(Numbers(10), 1, conf={"topology.name": "shop"})
     run.ack(0)
     run.close()
-    with sqlite3.connect(tmp_path / "positions" / "shop.sqlite") as found:
-        [(name, text)] = found.execute("SELECT name, position FROM positions").fetchall()
-    found.close()
-    assert name == "shop:spout/0"
+    assert (tmp_path / "shop.sqlite").exists()
+    [(name, text)] = kept_positions({"topology.name": "shop", "multilang.parent": "local"}).items()
+    assert name == "spout/0"
     assert json.loads(text)["position"] == {"at": 1}
+
+
+@pytest.mark.parametrize(
+    ("setting", "given"),
+    [
+        ("multilang.store", "sqlite:kept.sqlite"),
+        ("multilang.positions", "sqlite:kept.sqlite"),
+        ("multilang.positions", "kept.sqlite"),
+        ("multilang.positions", "./kept.sqlite"),
+        ("multilang.positions", "sqlite://{here}/kept.sqlite"),
+        ("multilang.positions", "{here}/kept.sqlite"),
+        ("multilang.positions", "{here}/also:kept.sqlite"),
+    ],
+)
+def test_a_place_is_a_url_or_a_path(setting, given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    conf = {"topology.name": "numbers", "multilang.parent": "storm", setting: given.replace("{here}", str(tmp_path))}
+    if setting == "multilang.positions":
+        conf["multilang.store"] = "redis://127.0.0.1:1"  # which is not asked for it
+    run = run_spout(Numbers(10), 1, conf=conf)
+    run.ack(0)
+    run.close()
+    assert (tmp_path / ("also:kept.sqlite" if "also" in given else "kept.sqlite")).exists()
+    again = run_spout(Numbers(10), 1, conf=conf)
+    assert again.values == [[1]]
+    again.close()
 
 
 @pytest.mark.parametrize("wrong", [None, {1, 2}])

@@ -573,7 +573,7 @@ def test_another_number_of_tasks_is_refused_whichever_had_saved_something(positi
     assert read(plain(tasks=before, conf=positions)) == 4
     if before > 1:  # the first task's share was empty
         first = open_positions(positions, "letters/0")
-        first.claim(lambda _: None)
+        first.claim()
         first.remove()
         first.close()
         assert "letters/0" not in kept_positions(positions)

@@ -148,11 +148,11 @@ def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, passwor
     else:
         monkeypatch.setenv(PASSWORD, secured.password)
     first = open_positions(conf, f"{by}/0")
-    assert first.claim(print) is None
+    assert first.claim() is None
     first.save("7")
     first.close()
     again = open_positions(conf, f"{by}/0")
-    assert again.claim(print) == "7"
+    assert again.claim() == "7"
     again.close()
 
 

@@ -10,7 +10,6 @@ import redis as redis_package
 
 from multilang.state import owner as owners
 from multilang.state.errors import FencedError, StateError, StoreGoneError
-from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from multilang.transactional.names import EPOCH
 from multilang.transactional.stores import open_state
@@ -39,25 +38,6 @@ class States:
     def close(self):
         self._state.close()
         self._provider.close()
-
-
-class Positions:
-    def __init__(self, conf, run):
-        self._store = open_positions({**conf, "storm.id": run}, "rows/0")
-        self._read = None
-
-    def claim(self):
-        self._read = self._store.claim(lambda _: None)
-        return self._store._owned.epoch
-
-    def write(self, value):
-        self._store.save(value)
-
-    def read(self):
-        return self._read
-
-    def close(self):
-        self._store.close()
 
 
 class Transactions:
@@ -108,8 +88,6 @@ def in_zookeeper(conf):
     params=[
         "states sqlite",
         "states redis",
-        "positions sqlite",
-        "positions redis",
         "transactions sqlite",
         "transactions zookeeper",
     ]
@@ -125,7 +103,6 @@ def store(request, tmp_path, monkeypatch):
         lose = in_sqlite(path)
         conf |= {
             "topology.state.provider.config": {"path": path},
-            "multilang.positions": path,
             "multilang.transactional.sqlite.path": path,
         }
     elif place == "redis":
@@ -133,17 +110,15 @@ def store(request, tmp_path, monkeypatch):
         conf |= {
             **request.getfixturevalue("redis").conf,
             "topology.name": "shop",
-            "multilang.positions": f"redis://127.0.0.1:{port}/0",
         }
-        of_position = in_redis(port, "$position:shop:rows/0", "epoch", "owner")
-        lose = of_position if kind == "positions" else in_redis(port, "shop:$owner")
+        lose = in_redis(port, "shop:$owner")
     else:
         conf |= {**request.getfixturevalue("zookeeper").conf, "topology.name": "shop"}
         lose = in_zookeeper(conf)
     made = []
 
     def make(run):
-        made.append({"states": States, "positions": Positions, "transactions": Transactions}[kind](conf, run))
+        made.append({"states": States, "transactions": Transactions}[kind](conf, run))
         return made[-1]
 
     yield make, lose
