@@ -1,11 +1,11 @@
-"""``multilang state``: the stored states of stateful bolts."""
+"""``multilang state``: what outlives a process, that of a topology or of a whole store."""
 
 from __future__ import annotations
 
 import json
 import shlex
 import sys
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -21,29 +21,36 @@ from multilang.component.find import find_object
 from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
 from multilang.state.serializers import as_key, check_key
+from multilang.store import admin
+from multilang.store.opening import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from multilang.store.interface import Store
 
 CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or text.")
 
 
 @click.group()
 def state() -> None:
-    """Show and move the stored states of stateful bolts.
+    """Show and move what outlives a process: states, positions, transactions and maps.
 
-    The topology's conf says where they are, in a project with that of its file. While the topology runs, only ls and get can be
-    used, and these are told the topology, whose code they run; the others take that of a project.
+    WHERE is a topology, whose conf says where its states are, in a project with that of its file; or the URL of a store, as in
+    multilang.store, of which all is meant. While a topology runs, only ls and get can be used, and these are told the topology,
+    whose code they run; the others take that of a project.
     """
 
 
 @state.command("ls", cls=LookingCommand)
-@click.argument("topology")
+@click.argument("topology", metavar="WHERE")
 @CONF
 @PROJECT_ENVIRONMENT
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
-    """Show which tasks have stored states, with their keys and transactions."""
+    """Show what is stored: of a topology the tasks with their keys and transactions, of a URL all places with their rows."""
+    if _is_url(topology):
+        return _list_places(topology, conf, as_json)
     with _opened(topology, conf) as stored:
         txid, how = stored.position() if stored.provider.namespaces() else (None, "")
         rows = [
@@ -68,16 +75,18 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
 
 
 @state.command(cls=LookingCommand)
-@click.argument("topology")
-@click.argument("component")
+@click.argument("topology", metavar="WHERE")
+@click.argument("component", metavar="NAME")
 @click.argument("key")
 @CONF
 @PROJECT_ENVIRONMENT
 def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
-    """Show the value of a key, as JSON. KEY is the text as it is, a number, or a JSON list for a tuple: '["a", 1]'.
+    """Show the value of a key, as JSON. NAME is a component of the topology, or a place in the store of a URL.
 
-    Exit status 1 when no task has that key.
+    KEY is the text as it is, a number, or a JSON list for a tuple: '["a", 1]'. Exit status 1 when nothing has that key.
     """
+    if _is_url(topology):
+        return _get_row(topology, conf, component, key)
     with _opened(topology, conf) as stored:
         stored.topology[component]
         values = (stored.get(component, each) for each in _meanings(key))
@@ -92,18 +101,22 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
 
 
 @state.command(cls=ProjectCommand)
-@click.argument("topology")
+@click.argument("topology", metavar="WHERE")
 @click.option("-o", "--output", metavar="FILE", help="The file to write; standard output unless given.")
 @CONF
 @PROJECT_ENVIRONMENT
 def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
-    """Write all committed states as lines of JSON."""
-    with _opened(topology, conf) as stored:
+    """Write all committed states of a topology, or all rows of a store, as lines of JSON."""
+    with ExitStack() as opened:
+        if _is_url(topology):
+            lines = admin.export(opened.enter_context(_store(topology, conf)))
+        else:
+            lines = opened.enter_context(_opened(topology, conf)).export()
         if output is None:
-            count = _write(stored, sys.stdout)
+            count = _write(lines, sys.stdout)
         else:
             try:
-                count = private.replace_file(output, lambda handle: _write_to(stored, handle))
+                count = private.replace_file(output, lambda handle: _write_to(lines, handle))
             except OSError as error:
                 raise click.UsageError(f"{output} can't be written: {error.strerror or error}") from error
     echo(f"{count:,} keys", err=True)
@@ -111,19 +124,27 @@ def export(topology: str, output: str | None, conf: dict[str, Any]) -> int:
 
 
 @state.command("import", cls=ProjectCommand)
-@click.argument("topology")
+@click.argument("topology", metavar="WHERE")
 @click.argument("file", type=click.File(encoding="utf-8"))
 @click.option("--replace", is_flag=True, help="Replace everything that is stored.")
 @CONF
 @PROJECT_ENVIRONMENT
 def import_states(topology: str, file: IO[str], replace: bool, conf: dict[str, Any]) -> int:
-    """Store what export wrote (-: the standard input): all of it or, after an error, nothing."""
-    with _opened(topology, conf) as stored:
+    """Store what export wrote (-: the standard input).
+
+    The states of a topology are stored all or, after an error, not at all. The rows of a store go to places that have none.
+    """
+    with ExitStack() as opened:
         try:
-            count = stored.load(_lines(file), replace)
+            if _is_url(topology):
+                store = opened.enter_context(_store(topology, conf))
+                count, where = admin.load(store, _lines(file)), store.describe()
+            else:
+                stored = opened.enter_context(_opened(topology, conf))
+                count, where = stored.load(_lines(file), replace), stored.provider.describe()
         except UnicodeDecodeError as problem:
             raise StateError(f"{file.name} is not text in UTF-8 ({problem}), which state export writes") from None
-        echo(f"{count:,} keys in {stored.provider.describe()}")
+        echo(f"{count:,} keys in {where}")
     return exits.OK
 
 
@@ -169,12 +190,17 @@ def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
 
 
 @state.command("rm", cls=ProjectCommand)
-@click.argument("topology")
-@click.argument("component")
+@click.argument("topology", metavar="WHERE")
+@click.argument("component", metavar="NAME")
 @CONF
 @PROJECT_ENVIRONMENT
 def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
-    """Remove what is stored of a component: its state or, if it is a source, its position."""
+    """Remove what is stored of a component, its state or its position; or a place of a store, with those below it."""
+    if _is_url(topology):
+        with _store(topology, conf) as store:
+            count = admin.remove(store, component)
+        echo(f"{count} places are removed")
+        return exits.OK
     with _opened(topology, conf) as stored:
         count = stored.remove(component)
     echo(f"what {count} tasks of {component!r} had stored is removed")
@@ -213,14 +239,59 @@ def _opened(topology: str, conf: dict[str, Any]) -> Iterator[StoredStates]:
         raise click.UsageError(str(error)) from error
 
 
-def _write_to(stored: StoredStates, handle: int) -> int:
+@contextmanager
+def _store(url: str, conf: dict[str, Any]) -> Iterator[Store]:
+    try:
+        with closing(open_store(url, conf, "WHERE")) as store:
+            store.check()
+            yield store
+    except (StateError, ConfigError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _is_url(where: str) -> bool:
+    return "://" in where
+
+
+def _list_places(url: str, conf: dict[str, Any], as_json: bool) -> int:
+    with _store(url, conf) as store:
+        where, found = store.describe(), [*admin.entries(store)]
+    if as_json:
+        places = [{"place": each.place, "rows": each.rows, "used": each.is_used} for each in found]
+        echo(json.dumps({"where": where, "places": places}))
+        return exits.OK
+    echo(where)
+    width = max((len(each.place) for each in found), default=0)
+    for each in found:
+        counts = ", ".join(f"{count:,} in {table}" for table, count in each.rows.items())
+        used = f"in use by {each.owner}" if each.is_used else ""
+        echo(f"  {each.place:{width}}  {'; '.join(filter(None, (counts, used))) or 'nothing'}")
+    if not found:
+        echo("nothing is stored")
+    return exits.OK
+
+
+def _get_row(url: str, conf: dict[str, Any], place: str, key: str) -> int:
+    with _store(url, conf) as store:
+        found = [*admin.found(store, place, key.encode())] or [*admin.found(store, place, json.dumps(key).encode())]
+        there = [] if found else [each for each in store.places("") if each == place or each.startswith(f"{place}/")]
+    for table, value in found:
+        echo(f"{table}: {value.decode('utf-8', 'backslashreplace')}")
+    if not found:
+        others = f"; there is {', '.join(sorted(there)[:5])}" if there else ""
+        echo(f"{place!r} has no key {key!r}{others}", err=True)
+        return 1
+    return exits.OK
+
+
+def _write_to(lines: Iterator[dict[str, Any]], handle: int) -> int:
     with open(handle, "w", encoding="utf-8", closefd=False) as file:
-        return _write(stored, file)
+        return _write(lines, file)
 
 
-def _write(stored: StoredStates, file: IO[str]) -> int:
+def _write(lines: Iterator[dict[str, Any]], file: IO[str]) -> int:
     count = -1  # the header
-    for line in stored.export():
+    for line in lines:
         file.write(f"{json.dumps(line, ensure_ascii=False)}\n")
         count += 1
     return count

@@ -43,7 +43,7 @@ _POLL_SECS = 0.05
 _EARLIER = 50  # runs that are remembered
 _MACHINE_FILES = ("/proc/sys/kernel/random/boot_id", "/etc/machine-id")
 _SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
-_RECORD = b"owner"
+RECORD = b"owner"  # the key of the owner's record in that table
 
 log = logging.getLogger(__name__)
 
@@ -325,7 +325,7 @@ def stored_owner(store: Store, place: str, what: str = "") -> Owner | None:
     Raises:
         StateError: The record is damaged.
     """
-    (text,) = store.get(place, OWNER, [_RECORD])
+    (text,) = store.get(place, OWNER, [RECORD])
     try:
         return None if text is None else Owner.from_text(text)
     except (ValueError, TypeError):
@@ -342,8 +342,8 @@ def describe(store: Store, what: str) -> str:
 
 def _replace(store: Store, place: str, before: Owner | None, owner: Owner) -> bool:
     """Store ``owner`` and its fence in the place of ``before``, if that is still the owner. All other fences are removed."""
-    expected = {OWNER: {_RECORD: None}} if before is None else before.fence
-    return store.compare_and_write(place, expected, {OWNER: {**owner.fence[OWNER], _RECORD: owner.text()}}, [OWNER])
+    expected = {OWNER: {RECORD: None}} if before is None else before.fence
+    return store.compare_and_write(place, expected, {OWNER: {**owner.fence[OWNER], RECORD: owner.text()}}, [OWNER])
 
 
 def _epoch(owner: Owner | None) -> int:
