@@ -1,4 +1,4 @@
-"""The common part of all tests: hypothesis's settings, a Redis and a Kafka."""
+"""The common part of all tests: hypothesis's settings, a Redis, a ZooKeeper and a Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.soak import SOAK
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from tests.servers import KafkaServer, RedisServer
+    from tests.servers import KafkaServer, RedisServer, ZooKeeperServer
 
 # Tests share a busy machine: how long one example takes says nothing. A failure prints what repeats it. In CI a change is
 # judged by the same examples whenever it runs; new ones are sought on developers' machines, and by scripts/soak.
@@ -125,3 +125,11 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
 
     needed = [*(["mvn"] if not KafkaServer.is_here() else []), "java"]
     yield from running(KafkaServer, tmp_path_factory.mktemp("kafka"), *needed)
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
+    from multilang.shipping.cluster import missing_programs
+    from tests.servers import ZooKeeperServer, running
+
+    yield from running(ZooKeeperServer, tmp_path_factory.mktemp("zookeeper"), *missing_programs(), "java")

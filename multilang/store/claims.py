@@ -193,10 +193,14 @@ class Claim:
             FencedError: Another run or process has claimed the place; nothing was changed.
             StoreGoneError: The place was deleted, or put back to an older copy.
         """
-        if self._store.compare_and_write(self._place, {**(expected or {}), **self.fence}, changes, cleared):
-            return True
-        self.check()
-        return False
+        while True:
+            fence = self.fence
+            if self._store.compare_and_write(self._place, {**(expected or {}), **fence}, changes, cleared):
+                return True
+            with self._renewing:
+                self.check()
+                if fence == self.fence:
+                    return False
 
     def check(self) -> None:
         """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or put back."""
@@ -238,8 +242,8 @@ class Claim:
         self._store.hurry()
         self._thread.join()
         with suppress(Exception):  # the database is gone: the next owner will wait until the lease is over
-            _replace(self._store, self._place, self.owner, self.owner.changed(ended=True))
-            self._store.end_beats(self._place)
+            if _replace(self._store, self._place, self.owner, self.owner.changed(ended=True)):
+                self._store.end_beats(self._place)
 
     def _beat(self) -> None:
         number = 0

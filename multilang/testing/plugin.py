@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-pytest.register_assert_rewrite("multilang.testing.state_providers")
+pytest.register_assert_rewrite(
+    "multilang.testing.state_providers", "multilang.testing.stores", "multilang.testing.store_machine"
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

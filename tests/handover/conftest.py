@@ -8,7 +8,6 @@ import pytest
 
 from tests.handover.places import Place, States, Transactions
 from tests.state.conftest import conf_of
-from tests.transactional.conftest import zookeeper  # noqa: F401  # a fixture
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
