@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from multilang import private
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 STORE = "multilang.store"
 NAME = "multilang.state.name"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 
 
 def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None:
@@ -31,6 +33,11 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
     if conf.get("multilang.parent") in ("local", "spark"):
         return f"sqlite://{state_file(stored_name(conf))}", settings[0] if settings else STORE
     return None
+
+
+def url_of(place: str) -> str:
+    """Return the URL of a store that is named by its URL, or by the path of its SQLite file."""
+    return place if _SCHEME.match(place) else f"sqlite:{place}"
 
 
 def stored_name(conf: Mapping[str, Any]) -> str:

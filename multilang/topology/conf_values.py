@@ -212,6 +212,7 @@ _OURS = {
     _NAME: "state.name",
     _DOTTED: "state.trace transactional.store transactional.trace",
     Kind("the URL of a source", _is_text): "source",
+    Kind("the URL of a store, such as sqlite:///FOLDER/FILE.sqlite or redis://HOST:PORT/DATABASE", _is_text): "store",
     Kind("the path of an SQLite file, or redis://HOST:PORT/DATABASE", _is_text): "positions",
     _TEXTS: "input.files",
     _MAP: "chaining.view batch exchange.edges kafka.options record",

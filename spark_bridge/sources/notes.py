@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 from multilang.protocol.codec import dumps, loads
 from multilang.store.settings import may_return, owner_of
 from spark_bridge.sources.identity import Mark
-from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
+from spark_bridge.sources.store import GROUP, Marks, marks_store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from spark_bridge.sources.store import WatermarkStore
+    from multilang.store.interface import Store
 
 _PARTITION = 0
 
@@ -27,20 +25,17 @@ class MarkNotes:
         store: The store.
     """
 
-    def __init__(self, conf: Mapping[str, Any], store: WatermarkStore) -> None:
+    def __init__(self, conf: Mapping[str, Any], store: Store) -> None:
         self._conf = conf
         self._store = store
         # No group of a spout: what follows its "/" is the name of a component.
-        self._key = f"$checkpoints:{owner_of(conf)[1]}"
-        self._epoch = 0
+        self._marks = Marks(store, f"$checkpoints:{owner_of(conf)[1]}")
         self._count = 0
 
     def claim(self, warn: Callable[[str], None]) -> str | None:
         """Claim the note, and return its text; None if there is none."""
-        run, topology = owner_of(self._conf)
-        reader = GroupReader(run, topology, True, may_return(self._conf))
-        self._epoch = self._store.claim(self._key, [_PARTITION], reader, warn=warn)
-        found = self._store.load(self._key).get(_PARTITION)
+        self._marks.claim([_PARTITION], *owner_of(self._conf), warn, may_return(self._conf))
+        found = self._marks.load().get(_PARTITION)
         if found is None or not found.source:
             return None
         self._count = found.watermark
@@ -49,8 +44,7 @@ class MarkNotes:
     @property
     def token(self) -> str:
         """A text that tells the store from every other."""
-        path = getattr(self._store, "path", None)
-        return f"{type(self._store).__name__} {os.path.realpath(os.path.expanduser(path)) if path else ''}"
+        return self._store.url
 
     def owner_token(self) -> str:
         """Return the same: a file is known by its path."""
@@ -66,16 +60,16 @@ class MarkNotes:
 
     def describe(self) -> str:
         """Return the place of the store in the words of a message."""
-        path = getattr(self._store, "path", None)
-        return f"watermark store {type(self._store).__name__}{f' {path}' if path else ''}"
+        return f"the progress of sources in {self._store.describe()}"
 
     def close(self) -> None:
         """Release the note."""
+        self._marks.release()
         self._store.close()
 
     def _put(self, source: dict[str, Any]) -> None:
         self._count += 1
-        self._store.save(self._key, {_PARTITION: Mark(self._count, None, source)}, self._epoch)
+        self._marks.save({_PARTITION: Mark(self._count, None, source)})
 
 
 class MarkNotesOpener:
@@ -86,15 +80,12 @@ class MarkNotesOpener:
         group: The group of the spout; None: the one that the conf names.
     """
 
-    def __init__(self, store: WatermarkStore | None, group: str | None) -> None:
+    def __init__(self, store: Store | str | None, group: str | None) -> None:
         self._store = store
         self._group = group
 
     def __call__(self, conf: Mapping[str, Any]) -> MarkNotes | None:
         """Return the note; None if no later run goes on with what is kept."""
-        from copy import deepcopy
-
         if not (self._group or conf.get(GROUP)):
             return None
-        store = SQLiteStore(conf.get(STORE)) if self._store is None else deepcopy(self._store)
-        return MarkNotes(conf, store)
+        return MarkNotes(conf, marks_store(self._store, conf))
