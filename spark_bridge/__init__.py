@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.serve import Served, serve
     from spark_bridge.sources.served import ServedSource
     from spark_bridge.sources.source import PartitionSource, Progress
-    from spark_bridge.sources.store import SQLiteStore, WatermarkStore
+    from spark_bridge.sources.store import SQLiteStore, forget_progress, rename_progress
     from spark_bridge.spout import PartitionSpout
     from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
 
@@ -48,9 +48,10 @@ __all__ = [
     "SourceError",
     "SourceUnavailable",
     "TransactionalPartitionSpout",
-    "WatermarkStore",
+    "forget_progress",
     "open_source",
     "publish",
+    "rename_progress",
     "serve",
 ]
 
@@ -73,7 +74,7 @@ __getattr__, __dir__ = lazily(
         "spark_bridge.sources.serve": ("Served", "serve"),
         "spark_bridge.sources.served": ("ServedSource",),
         "spark_bridge.sources.source": ("PartitionSource", "Progress"),
-        "spark_bridge.sources.store": ("SQLiteStore", "WatermarkStore"),
+        "spark_bridge.sources.store": ("SQLiteStore", "forget_progress", "rename_progress"),
         "spark_bridge.spout": ("PartitionSpout",),
         "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
     },

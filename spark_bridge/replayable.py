@@ -20,18 +20,13 @@ _ROWS = 16  # rows that one next_tuple emits at most
 
 
 def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
-    """Return partition -> how far it was read, from the positions of a spout's tasks (None: at its beginning).
-
-    Positions of older versions, which are offsets alone, give marks without checksums.
-    """
+    """Return partition -> how far it was read, from the positions of a spout's tasks (None: at its beginning)."""
     found: dict[int, Mark] = {}
     for position in positions:
-        if position is None:
+        if not position:
             continue
-        source = position.get("source") or {}
-        totals = position.get("totals") or {}
-        for partition, offset in position.get("offsets", position).items():
-            found[int(partition)] = Mark(offset, totals.get(partition), source)
+        for partition, offset in position["offsets"].items():
+            found[int(partition)] = Mark(offset, position["totals"][partition], position["source"])
     return found
 
 
@@ -106,7 +101,7 @@ class ReplayablePartitionSpout(OverSource, ReplayableSpout):
         return _position(marks, self._about, *self._task)
 
     def seek(self, position: dict[str, Any]) -> None:
-        then = position.get("task", self._task)
+        then = position["task"] if position else self._task
         if then != self._task:
             raise ChangedRowsError(
                 f"the position is that of task {then[0]} of {then[1]}, and this is task {self._task[0]} of {self._task[1]}, which "

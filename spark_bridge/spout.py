@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
     from multilang.component.streams import Stream
+    from multilang.store.interface import Store
     from spark_bridge.sources.readahead import Piece, ReadAhead
     from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
-    from spark_bridge.sources.store import WatermarkStore
+    from spark_bridge.sources.store import Marks
 
 SOURCE = "multilang.source"
 _FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
@@ -113,8 +114,7 @@ def _checked(group: Any) -> Any:
     if isinstance(group, str) and "/" in group:
         raise ConfigError(
             f"the group {group!r} has a '/', so that its component's progress could be taken for that of another group; "
-            f"write another sign, as in {group.replace('/', '-')!r}. What an earlier version stored for it goes along by "
-            f"SQLiteStore(PATH).rename({group!r}, COMPONENT, COMPONENT, {group.replace('/', '-')!r})"
+            f"write another sign, as in {group.replace('/', '-')!r}"
         )
     return group
 
@@ -133,7 +133,8 @@ class PartitionSpout(OverSource, Spout):
         source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
         fields: The names of a row's values; None: those of the source, which is then asked when the topology is
             declared.
-        store: The place for the progress; None: a SQLiteStore.
+        store: The store of the progress, its URL, or the path of an SQLite file. None: the one that the conf names as
+            ``multilang.source.store`` or ``multilang.store``, or else an SQLite file of this user.
         group: The name of the progress. By default each submission has its own; give two submissions the same group for
             the later one to go on where the earlier one stopped. Without a "/".
 
@@ -158,14 +159,14 @@ class PartitionSpout(OverSource, Spout):
     save_secs: float = 1.0
 
     _piece: Piece | None
-    _store: WatermarkStore | None
+    _kept: Marks | None = None
 
     def __init__(
         self,
         source: PartitionSource | str | None = None,
         *,
         fields: Sequence[str] | None = None,
-        store: WatermarkStore | None = None,
+        store: Store | str | None = None,
         group: str | None = None,
     ) -> None:
         super().__init__(source, fields=fields)
@@ -252,8 +253,8 @@ class PartitionSpout(OverSource, Spout):
         reader = getattr(self, "_reader", None)
         if reader is not None:
             closes += [self._keep, reader.close]
-        if self._store is not None:
-            closes.append(self._store.close)
+        if self._kept is not None:
+            closes += [self._kept.release, self._opened.close]
         close_all(*closes)
 
     @property
@@ -282,7 +283,9 @@ class PartitionSpout(OverSource, Spout):
         self._next_keep = monotonic() + self.save_secs
 
     def _start(self, conf: dict[str, Any], context: Context) -> None:
+        from multilang.store.settings import owner_of
         from spark_bridge.sources.readahead import ReadAhead
+        from spark_bridge.sources.store import GROUP, Marks, marks_store
 
         source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
@@ -290,7 +293,13 @@ class PartitionSpout(OverSource, Spout):
         check_fields(source, list(self.output_fields or ()))
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
-        self._resume = self._patiently(lambda: self._claimed(conf, context, mine))
+        run, topology = owner_of(conf)
+        group = self._group or _checked(conf.get(GROUP))
+        self._opened = marks_store(self._store, conf)
+        self._kept = Marks(self._opened, f"{group or run}/{context.component}")
+        self._resume = self._patiently(lambda: self._claimed(conf, mine))
+        if group:
+            self._check_renamed(str(group), topology, context)
         self._ended: set[int] = set()
         self._told: dict[int, tuple[int, bool]] = {}
         self._reader: ReadAhead = ReadAhead(
@@ -362,7 +371,7 @@ class PartitionSpout(OverSource, Spout):
                     further[each] = Mark(at, total, self._resume.about)
                     self._saved[each] = at
         if further:
-            self._store.save(self._key, further, self._resume.epoch)  # type: ignore[union-attr]
+            self._kept.save(further)  # type: ignore[union-attr]
         news = []
         for each, mark in marks.items():
             done = each in self._ended and mark == self._positions[each]
@@ -373,34 +382,28 @@ class PartitionSpout(OverSource, Spout):
         if news:
             self._reader.report(news)
 
-    def _claimed(self, conf: dict[str, Any], context: Context, mine: Collection[int]) -> Resume:
+    def _claimed(self, conf: dict[str, Any], mine: Collection[int]) -> Resume:
         from multilang.store.settings import may_return, owner_of
         from spark_bridge.sources.resume import Resume
-        from spark_bridge.sources.store import GROUP, STORE, GroupReader, SQLiteStore
 
-        if self._store is None:
-            self._store = SQLiteStore(conf.get(STORE))
-        run, topology = owner_of(conf)
-        group = self._group or _checked(conf.get(GROUP))
-        reader = GroupReader(run, topology, bool(group), may_return(conf))
-        self._key = f"{group or run}/{context.component}"
-        self._source.follow(self._key)
-        found = Resume(self._source, self._store, self._key, mine, reader, lambda text: self.log(text, "warn"))
-        if group:
-            self._check_renamed(str(group), topology, context)
-        return found
+        assert self._kept is not None
+        self._source.follow(self._kept.group)
+        self._kept.claim(mine, *owner_of(conf), lambda text: self.log(text, "warn"), may_return(conf))
+        return Resume(self._source, self._kept, mine)
 
     def _check_renamed(self, group: str, topology: str, context: Context) -> None:
         """Refuse to begin at the beginning beside the progress of a component that the topology does not have any more."""
+        from spark_bridge.sources.store import components
+
         here = set(context.task_component.values())
-        gone = [each for each in self._store.components(group, topology) if each not in here]  # type: ignore[union-attr]
+        gone = [each for each in components(self._opened, group, topology) if each not in here]
         if gone:
             from spark_bridge.sources.errors import ChangedRowsError
 
             raise ChangedRowsError(
                 f"group {group!r} has the progress of {gone[0]!r}, which topology {topology!r} does not have: under another name "
-                f"the component would begin at the beginning. If it was renamed: SQLiteStore(PATH).rename({group!r}, {gone[0]!r}, "
-                f"NEW); if it was removed: SQLiteStore(PATH).forget({group!r}, {gone[0]!r}); or else give it its name back, or name "
+                f"the component would begin at the beginning. If it was renamed: rename_progress(STORE, {group!r}, {gone[0]!r}, "
+                f"NEW); if it was removed: forget_progress(STORE, {group!r}, {gone[0]!r}); or else give it its name back, or name "
                 "another group"
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 from multilang import private
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 STORE = "multilang.store"
 NAME = "multilang.state.name"
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 
 
 def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None:
@@ -41,6 +43,11 @@ def place_of(*names: str) -> str:
 def name_in(part: str) -> str:
     """Return the name of which ``place_of`` made a part of a place's name."""
     return part.replace("%2F", "/").replace("%25", "%")
+
+
+def url_of(place: str) -> str:
+    """Return the URL of a store that is named by its URL, or by the path of its SQLite file."""
+    return place if _SCHEME.match(place) else f"sqlite:{place}"
 
 
 def stored_name(conf: Mapping[str, Any]) -> str:

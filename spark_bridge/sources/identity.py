@@ -31,7 +31,7 @@ class Mark:
 
     Attributes:
         watermark: How many of its rows are acked without a gap.
-        total: Their checksum; None where it is unknown, as in marks of older versions.
+        total: Their checksum; None where it is unknown.
         source: What ``described`` returned for the source; empty where that is unknown.
     """
 

@@ -46,10 +46,6 @@ class PublishedSource(PartitionSource):
         return self.url
 
     @property
-    def former_name(self) -> str:
-        return self._about()["name"]  # type: ignore[no-any-return]
-
-    @property
     def identity(self) -> str | None:
         return f"published {self._about()['name']}"  # files that are not those of this publication are refused
 

@@ -1,4 +1,4 @@
-"""The start of a spout's task: it claims its partitions, and checks that the source is the same one as before."""
+"""The start of a spout's task, which has claimed its partitions: it checks that the source is the same one as before."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from spark_bridge.sources.identity import Comparison, Mark, carried_on, describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from typing import Any
 
     from spark_bridge.sources.source import PartitionSource
-    from spark_bridge.sources.store import GroupReader, WatermarkStore
+    from spark_bridge.sources.store import Marks
 
 
 class Resume:
@@ -29,23 +29,17 @@ class Resume:
     def __init__(
         self,
         source: PartitionSource,
-        store: WatermarkStore,
-        group: str,
+        kept: Marks,
         mine: Collection[int],
-        reader: GroupReader,
-        warn: Callable[[str], None],
     ) -> None:
-        """Claim the partitions ``mine``. Older versions had the source's name in that of the group."""
+        """Begin with the partitions ``mine``, which were claimed in ``kept``."""
         self.positions: dict[int, int] = {}
         self.totals: dict[int, int] = {}
         self._source = source
-        self._store = store
-        self._group = group
-        self._mine = mine
+        self._kept = kept
         self.about: dict[str, Any] = described(source)
-        self.epoch = store.claim(group, mine, reader, f"{group}/{source.former_name}", warn)  # before any read
-        kept = store.load(group)
-        self.marks = {each: kept.get(each, Mark(0)) for each in mine}
+        marks = kept.load()
+        self.marks = {each: marks.get(each, Mark(0)) for each in mine}
         self._own = self._comparison(self.marks)
         self._others: Comparison | None = None
 
@@ -56,8 +50,8 @@ class Resume:
                 self._note()
                 # The other tasks' partitions are compared, too, since rows may have moved between partitions. Most need
                 # not be read, as their own tasks have noted this source by now.
-                kept = self._store.load(self._group)
-                self._others = self._comparison({each: mark for each, mark in kept.items() if each not in self.marks})
+                marks = self._kept.load()
+                self._others = self._comparison({each: mark for each, mark in marks.items() if each not in self.marks})
             return True
         if self._others.step():
             return True
@@ -65,7 +59,7 @@ class Resume:
         return False
 
     def _comparison(self, marks: dict[int, Mark]) -> Comparison:
-        return Comparison(self._source, marks, f"group {self._group!r}", "another group")
+        return Comparison(self._source, marks, f"group {self._kept.group!r}", "another group")
 
     def _note(self) -> None:
         """Store what was found, so that the next comparison need not read everything."""
@@ -75,7 +69,7 @@ class Resume:
             if mark.watermark and mark.source != self.about
         }
         if found:
-            self._store.save(self._group, found, self.epoch)
+            self._kept.save(found)
             self.marks.update(found)
 
     def _find(self) -> None:

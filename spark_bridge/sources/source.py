@@ -81,11 +81,6 @@ class PartitionSource:
         raise NotImplementedError
 
     @property
-    def former_name(self) -> str:
-        """The name under which older versions stored the progress."""
-        return self.name
-
-    @property
     def identity(self) -> str | None:
         """A text that two sources share only if they give the same rows. None: their rows are compared to find out."""
         return None
@@ -195,10 +190,6 @@ class Until(PartitionSource):
     @property
     def name(self) -> str:
         return self._source.name
-
-    @property
-    def former_name(self) -> str:
-        return self._source.former_name
 
     @property
     def identity(self) -> str | None:

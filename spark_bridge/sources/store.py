@@ -1,520 +1,293 @@
-"""The stored progress of spouts, from which they go on after a restart.
+"""How far sources were read, from which spouts go on after a restart: marks by partition, in a store.
 
-The rules of ``multilang.state.owner`` hold here, too. A task that reads partitions for a group claims them first. A
-claim raises their epoch, and a write with an older epoch is refused. So a process that was taken for dead, and wakes
-up, changes nothing.
+A group is one reading of a source, by several runs in turn. A run claims the group's place, and each of its tasks claims the
+partitions that it reads: a row for each partition has the task's token, and every save expects it. So a task whose partition
+was claimed again changes nothing. The first task of another run removes all tokens when it writes its own, before it reads
+the marks.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from threading import Lock
-from time import time
+from contextlib import contextmanager
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import FencedError, StateError
-from multilang.state.owner import OwnedPlace, Owner, Ownership, claim
+from multilang.store.claims import stored_owner
+from multilang.store.errors import FencedError
+from multilang.store.interface import Store, unheard
+from multilang.store.opening import open_store
+from multilang.store.settings import STORE as COMMON
+from multilang.store.settings import state_file, url_of
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.identity import Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from typing import Any
 
-    from multilang.state.sqlite_file import SqliteConnection, SqliteFile
+    from multilang.store.claims import Claim
 
 GROUP = "multilang.source.group"
 STORE = "multilang.source.store"
 
-_BUSY_SECS = 60.0  # longest wait for other tasks' writes
-_APPLICATION = 0x4D4C574D  # "MLWM"
-_LAYOUT = 2
-_SCHEMA = (
-    (
-        "CREATE TABLE marks (grouped TEXT NOT NULL, partition INTEGER NOT NULL, watermark INTEGER NOT NULL, total INTEGER, "
-        "source TEXT NOT NULL, epoch INTEGER NOT NULL, saved REAL NOT NULL, PRIMARY KEY (grouped, partition)) WITHOUT ROWID"
-    ),
-    (
-        "CREATE TABLE readers (grouped TEXT NOT NULL PRIMARY KEY, epoch INTEGER NOT NULL, run TEXT NOT NULL, owner TEXT, "
-        "beats INTEGER NOT NULL, lasting INTEGER NOT NULL) WITHOUT ROWID"
-    ),
-)
-# This view has the name of layout 1's table, so that writes of a version without epochs are refused.
-_OLD = "CREATE VIEW watermarks AS SELECT grouped, partition, watermark, saved FROM marks"
+_PLACES = "source/"
+_MARKS = "marks"  # partition -> its mark
+_READERS = "readers"  # partition -> the token of the task that reads it
+_RUN = b"run"  # the row of readers with the run that they belong to
 
 
-class GroupReader:
-    """The run that reads a source for a group.
+class Marks:
+    """How far each partition of a source was read for a group.
 
-    Attributes:
-        run: The topology's ``storm.id``. Several tasks of one run may read at once; another run waits until they have
-            ended.
-        topology: The topology's name, for messages.
-        lasting: Whether a later run may go on with this group, which is kept for ever then.
-        may_return: Whether a run that was replaced by another one may go on when that one has ended.
+    Args:
+        store: The store; it stays open.
+        group: The group's name, with the component: ``nightly/orders``.
     """
 
-    __slots__ = ("lasting", "may_return", "run", "topology")
-
-    def __init__(self, run: str, topology: str, lasting: bool, may_return: bool = False) -> None:
-        self.may_return = may_return
-        self.run = run
-        self.topology = topology
-        self.lasting = lasting
-
-
-class WatermarkStore:
-    """The interface of a store of marks, by group and partition.
-
-    A group is one reading of a source, by several runs in turn.
-
-    A store is used by one task's process, in one thread at a time; other tasks of the spout have other partitions of
-    the same group.
-    """
+    def __init__(self, store: Store, group: str) -> None:
+        self.group = group
+        self._store = store
+        self._place = f"{_PLACES}{group}"
+        self._claim: Claim | None = None
+        self._token = b""
 
     def claim(
         self,
-        group: str,
         partitions: Collection[int],
-        reader: GroupReader,
-        formerly: str | None = None,
-        warn: Callable[[str], None] = lambda _: None,
-    ) -> int:
-        """Make this task the only reader of these partitions, and return the claim's epoch, higher than any before.
+        run: str,
+        topology: str,
+        warn: Callable[[str], None] = unheard,
+        may_return: bool = True,
+    ) -> None:
+        """Make this task the only reader of these partitions, until they are claimed again.
+
+        Several tasks of one run may read for a group at once, each its own partitions.
 
         Args:
-            group: The group to read for.
             partitions: The partitions of this task.
-            reader: The task's run.
-            formerly: The group's name in older versions. What is stored under it, and not under ``group``, is taken
-                over.
-            warn: Called with a text when the group is taken from a run that neither ended nor sends heartbeats.
+            run: The topology's ``storm.id``.
+            topology: The topology's name, for messages.
+            warn: Called with a text when the group is taken from a run that neither ended nor beats.
+            may_return: Whether a run that was taken over from may claim again once its successor has ended.
 
         Raises:
             InUseError: Another run reads for this group.
+            FencedError: Another run, or a later task of this one, has claimed meanwhile.
         """
-        raise NotImplementedError
+        self.release()
+        what = f"the group {self.group!r}"
+        self._claim = self._store.claim(self._place, run, topology, warn, may_return=may_return, what=what)
+        try:
+            self._enter(self._claim, partitions)
+        except BaseException:
+            self.release()
+            raise
 
-    def load(self, group: str) -> dict[int, Mark]:
-        """Return the marks of all partitions of a group, whichever task reads them.
+    def load(self) -> dict[int, Mark]:
+        """Return the marks of all partitions of the group, whichever task reads them."""
+        return {int(key): Mark(*loads(value)) for key, value in self._store.list(self._place, _MARKS)}
+
+    def save(self, marks: Mapping[int, Mark]) -> None:
+        """Store these marks of partitions that this task has claimed: all or none.
 
         Args:
-            group: The group.
-        """
-        raise NotImplementedError
-
-    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
-        """Store these marks, all or none.
-
-        Args:
-            group: The group.
             marks: Partition -> how far it was read.
-            epoch: The epoch that ``claim`` returned.
 
         Raises:
-            FencedError: One of the partitions was claimed again since ``epoch``.
+            FencedError: One of the partitions was claimed again.
         """
-        raise NotImplementedError
+        expected = {_READERS: {b"%d" % each: self._token for each in marks}}
+        if not self._store.compare_and_write(self._place, expected, {_MARKS: _rows(marks)}):
+            raise self._refused([*marks])
 
-    def components(self, group: str, topology: str) -> list[str]:
-        """Return the components of a topology that have read something for a group; none unless overridden.
+    def replace(self, marks: Mapping[int, Mark]) -> None:
+        """Store these marks, and no others. The group was claimed, and no run reads for it.
 
         Args:
-            group: The group as the user named it, without a component.
-            topology: The topology's name.
+            marks: Partition -> how far it was read.
+
+        Raises:
+            FencedError: A run has claimed the group.
         """
-        return []
+        assert self._claim is not None
+        self._claim.write({_MARKS: _rows(marks)}, cleared=(_MARKS,))
 
-    def close(self) -> None:
-        """Free what the store holds; what was claimed may be claimed by another run."""
+    def release(self) -> None:
+        """Let another run claim the group."""
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            claim.release()
+
+    def _enter(self, claim: Claim, partitions: Collection[int]) -> None:
+        """Write this task's token for its partitions.
+
+        Other tasks of the run claim at the same time, and each claim removes the fence of the one before: any of them shows
+        that the run still owns the group.
+        """
+        self._token = dumps([claim.epoch, claim.token]).encode()
+        run = dumps(claim.owner.run).encode()
+        keys = [b"%d" % each for each in partitions]
+        while True:
+            owner = stored_owner(self._store, self._place)
+            if owner is None or owner.run != claim.owner.run:
+                claim.check()
+                continue
+            before, *tokens = self._store.get(self._place, _READERS, [_RUN, *keys])
+            if before == run and any(token is not None and loads(token)[0] > claim.epoch for token in tokens):
+                raise self._refused(partitions)
+            expected = {**owner.fence, _READERS: dict(zip((_RUN, *keys), (before, *tokens), strict=True))}
+            changes = {_READERS: {_RUN: run, **dict.fromkeys(keys, self._token)}}
+            cleared = () if before == run else (_READERS,)
+            if self._store.compare_and_write(self._place, expected, changes, cleared):
+                return
+
+    def _refused(self, partitions: Collection[int]) -> FencedError:
+        """Return the error for partitions of which one was claimed again."""
+        why = "was stopped or cut off meanwhile, and what it has read since is not kept"
+        owner = stored_owner(self._store, self._place)
+        if self._claim is not None and owner is not None and owner.run != self._claim.owner.run:
+            return FencedError(f"group {self.group!r} is read by {owner} by now: this run {why}")
+        tokens = self._store.get(self._place, _READERS, [b"%d" % each for each in partitions])
+        lost = [each for each, token in zip(partitions, tokens, strict=True) if token != self._token]
+        return FencedError(
+            f"partition {', '.join(map(str, lost))} of group {self.group!r} is read by another task by now: this one {why}"
+        )
 
 
-class SQLiteStore(WatermarkStore):
-    """A store in an SQLite file, which must be on a disk of this machine.
+def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:
+    """Return the store of a spout's marks. It connects at its first use.
 
-    Processes on several machines need a store of another kind.
+    Args:
+        store: The store that the spout was given: an object, a URL, or the path of an SQLite file. None: the one that the conf
+            names, or else one SQLite file for all topologies of this user on this machine.
+        conf: The topology's conf.
+    """
+    if isinstance(store, Store):
+        return store
+    if store is None:
+        store = conf.get(STORE)
+    if store is not None:
+        return open_store(url_of(store), conf, STORE)
+    if conf.get(COMMON) is not None:
+        return open_store(conf[COMMON], conf)
+    return open_store(f"sqlite://{state_file('watermarks', 'sources')}", conf, STORE)
+
+
+def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of a class, since it stands for one
+    """Return the store in an SQLite file, which must be on a disk of this machine.
 
     Args:
         path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
             without that, in the user's folder for state.
-
-    Nothing is ever deleted from it: its rows are small, and no clock can tell that a submission has ended.
     """
+    return marks_store(None if path is None else f"sqlite:{path}", {})
 
-    def __init__(self, path: str | None = None) -> None:
-        self.path = path
-        self._connection: SqliteConnection | None = None
-        self._claims: dict[str, tuple[str, Ownership | None]] = {}
 
-    def claim(
-        self,
-        group: str,
-        partitions: Collection[int],
-        reader: GroupReader,
-        formerly: str | None = None,
-        warn: Callable[[str], None] = lambda _: None,
-    ) -> int:
-        ownership = None
-        if reader.lasting and self.path is None:
-            _refuse_left(group, self._open())
-        if reader.lasting:  # otherwise the group has the name of a single submission, which nobody else can claim
-            place = _Group(self.path, group)
-            try:
-                ownership = claim(place, reader.run, reader.topology, warn, reader.may_return)
-            except BaseException:
-                place.close()
-                raise
-        self._claims[group] = (reader.run, ownership)  # it sends heartbeats until it is released
-        connection = self._open()
-        with connection.writing():
-            self._check_run(connection, group, reader.run)
-            if ownership is None:
-                connection.execute(
-                    "INSERT INTO readers VALUES (?, 1, ?, NULL, 0, 0) ON CONFLICT (grouped) DO UPDATE SET epoch = epoch + 1, "
-                    "lasting = 0",
-                    (group, reader.run),
-                )
-                (epoch,) = connection.execute("SELECT epoch FROM readers WHERE grouped = ?", (group,)).fetchone()
-            else:
-                epoch = ownership.epoch  # not the stored one, which may be that of a later claim
-                connection.execute("UPDATE readers SET lasting = 1 WHERE grouped = ?", (group,))
-            if formerly is not None:
-                connection.execute(  # but nothing of a group of today, whose name may be the same; epochs are each group's own
-                    "UPDATE OR IGNORE marks SET grouped = ?, epoch = 0 WHERE grouped = ? "
-                    "AND NOT EXISTS (SELECT 1 FROM readers WHERE readers.grouped = ?)",
-                    (group, formerly, formerly),
-                )
-            for partition in partitions:
-                done = connection.execute(
-                    "INSERT INTO marks VALUES (?, ?, 0, 0, '{}', ?, ?) ON CONFLICT (grouped, partition) DO UPDATE SET "
-                    "epoch = excluded.epoch, saved = excluded.saved WHERE epoch < excluded.epoch",
-                    (group, partition, epoch, time()),
-                )
-                if done.rowcount != 1:
-                    raise self._fenced(group, partition)
-        return int(epoch)
+def components(store: Store, group: str, topology: str) -> list[str]:
+    """Return the components of a topology that have read something for a group.
 
-    def load(self, group: str) -> dict[int, Mark]:
-        rows = self._open().rows("SELECT partition, watermark, total, source FROM marks WHERE grouped = ?", group)
-        return {partition: Mark(watermark, total, loads(source)) for partition, watermark, total, source in rows}
+    Args:
+        store: The store.
+        group: The group as the user named it, without a component.
+        topology: The topology's name.
+    """
+    start = f"{_PLACES}{group}/"
+    found = []
+    for place in sorted(store.places(start)):
+        owner = stored_owner(store, place)
+        component = place[len(start) :]
+        if owner is not None and owner.topology == topology and _read(Marks(store, f"{group}/{component}").load()):
+            found.append(component)
+    return found
 
-    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
-        now = time()
-        connection = self._open()
-        with connection.writing():
-            self._check_run(connection, group, self._claims.get(group, ("", None))[0])
-            for partition, mark in marks.items():
-                done = connection.execute(
-                    "UPDATE marks SET watermark = ?, total = ?, source = ?, saved = ? "
-                    "WHERE grouped = ? AND partition = ? AND epoch = ?",
-                    (mark.watermark, mark.total, dumps(mark.source), now, group, partition, epoch),
-                )
-                if done.rowcount != 1:
-                    raise self._fenced(group, partition)
 
-    def components(self, group: str, topology: str) -> list[str]:
-        start = f"{group}/"
-        rows = self._open().rows(
-            "SELECT grouped, owner FROM readers WHERE lasting AND owner NOT NULL AND substr(grouped, 1, ?) = ? AND grouped IN "
-            "(SELECT grouped FROM marks WHERE watermark > 0) ORDER BY 1",
-            len(start),
-            start,
-        )
-        return [name[len(start) :] for name, owner in rows if Owner.from_text(owner).topology == topology]
+def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
+    """Give the progress of a component that was renamed to the component of its new name.
 
-    def rename(self, group: str, old: str, new: str, new_group: str | None = None) -> int:
-        """Give the progress of a component that was renamed, or of its group, to the component of its new name.
+    Args:
+        store: The store of the progress, its URL, or the path of its SQLite file.
+        group: The group.
+        old: The component's former name.
+        new: Its name now.
 
-        Args:
-            group: The group. It may have a "/", as earlier versions allowed.
-            old: The component's former name.
-            new: Its name now.
-            new_group: The group's new name; None: it keeps its name.
+    Returns:
+        The number of partitions.
 
-        Returns:
-            The number of partitions.
+    Raises:
+        SourceError: There is no progress of ``old``, or there is one of ``new``.
+        InUseError: A topology reads for one of them now.
+    """
+    with _opened(store) as opened:
+        source, target = Marks(opened, f"{group}/{old}"), Marks(opened, f"{group}/{new}")
 
-        Raises:
-            SourceError: There is no progress of ``old``, there is one of ``new``, or a topology reads it now.
-        """
-        target = group if new_group is None else new_group
-        if "/" in target:
-            raise SourceError(f"the group {target!r} has a '/', which no group may have: write another sign")
-        before, after = f"{group}/{old}", f"{target}/{new}"
-        connection = self._open()
-        with connection.writing():
-            self._check_idle(connection, before)
-            self._check_idle(connection, after)
-            if self._progress(connection, after):
+        def check() -> None:
+            if _read(target.load()):
                 raise SourceError(
-                    f"{_path(self.path)} has progress of {after!r} already: forget({target!r}, {new!r}) first"
+                    f"{opened.describe()} has progress of {target.group!r} already: forget_progress(STORE, {group!r}, {new!r}) first"
                 )
-            count = self._progress(connection, before) + self._rename_former(connection, before, after)
-            if not count:
-                raise SourceError(f"{_path(self.path)} has no progress of {before!r}")
-            connection.execute("DELETE FROM marks WHERE grouped = ?", (after,))
-            self._rename_reader(connection, before, after)
-            # No earlier reader of either name has the epoch -1.
-            connection.execute("UPDATE marks SET grouped = ?, epoch = -1 WHERE grouped = ?", (after, before))
-        return count
 
-    def forget(self, group: str, component: str) -> int:
-        """Remove the progress of a component, which begins at the beginning then.
-
-        Args:
-            group: The group.
-            component: The component.
-
-        Returns:
-            The number of partitions.
-
-        Raises:
-            SourceError: A topology reads it now.
-        """
-        name = f"{group}/{component}"
-        connection = self._open()
-        with connection.writing():
-            self._check_idle(connection, name)
-            count = self._progress(connection, name)
-            # The row of the readers stays with its epoch, so that an earlier reader that wakes up can write nothing.
-            connection.execute(
-                "UPDATE marks SET watermark = 0, total = 0, source = '{}', epoch = -1 WHERE grouped = ?", (name,)
-            )
-        return count
-
-    def _rename_reader(self, connection: SqliteConnection, before: str, after: str) -> None:
-        """Give the new name the last reader of the old one, whose row stays: the epoch of neither name ever falls."""
-        query = "SELECT run, owner, beats, lasting FROM readers WHERE grouped = ?"
-        found = connection.execute(query, (before,)).fetchone()
-        if found is None:
-            return
-        run, text, beats, lasting = found
-        epochs = connection.execute("SELECT max(epoch) FROM readers WHERE grouped IN (?, ?)", (before, after))
-        (epoch,) = epochs.fetchone()
-        if text is not None:
-            owner = Owner.from_text(text)
-            owner.epoch = epoch
-            text = owner.text()
-        row = (after, epoch, run, text, beats, lasting)
-        connection.execute("INSERT OR REPLACE INTO readers VALUES (?, ?, ?, ?, ?, ?)", row)
-
-    def _rename_former(self, connection: SqliteConnection, before: str, after: str) -> int:
-        """Rename what versions without epochs stored, under GROUP/COMPONENT/SOURCE; return the number of partitions."""
-        start = f"{before}/"
-        done = connection.execute(
-            "UPDATE marks SET grouped = ? || substr(grouped, ?) WHERE substr(grouped, 1, ?) = ? AND watermark > 0 AND NOT EXISTS "
-            "(SELECT 1 FROM readers WHERE readers.grouped = marks.grouped)",
-            (f"{after}/", len(start) + 1, len(start), start),
-        )
-        return done.rowcount
-
-    def _progress(self, connection: SqliteConnection, name: str) -> int:
-        query = "SELECT count(*) FROM marks WHERE grouped = ? AND watermark > 0"
-        return int(connection.execute(query, (name,)).fetchone()[0])
-
-    def _check_idle(self, connection: SqliteConnection, name: str) -> None:
-        found = connection.execute("SELECT owner FROM readers WHERE grouped = ?", (name,)).fetchone()
-        if found is None or found[0] is None:
-            return
-        owner = Owner.from_text(found[0])
-        if not owner.ended and not owner.is_dead():
-            raise SourceError(f"{name!r} in {_path(self.path)} is read by {owner}: end that one first")
-
-    def close(self) -> None:
-        claims, self._claims = self._claims, {}
-        for _, ownership in claims.values():
-            if ownership is not None:
-                ownership.release()
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def __reduce__(self) -> tuple[type[SQLiteStore], tuple[str | None]]:
-        return SQLiteStore, (self.path,)
-
-    def __deepcopy__(self, memo: object) -> SQLiteStore:
-        return SQLiteStore(self.path)
-
-    def _check_run(self, connection: SqliteConnection, group: str, run: str) -> None:
-        found = connection.execute("SELECT owner FROM readers WHERE grouped = ?", (group,)).fetchone()
-        if found is None or found[0] is None:
-            return
-        owner = Owner.from_text(found[0])
-        if owner.run != run and not owner.ended:
-            raise FencedError(
-                f"group {group!r} is read by {owner} by now: this run was stopped or cut off meanwhile, and what it has read since "
-                "is not kept"
-            )
-
-    def _fenced(self, group: str, partition: int) -> FencedError:
-        return FencedError(
-            f"partition {partition} of group {group!r} is read by another task by now: this one was stopped or cut off "
-            "meanwhile, and what it has read since is not kept"
-        )
-
-    def _open(self) -> SqliteConnection:
-        if self._connection is None:
-            self._connection = _connected(self.path)
-        return self._connection
+        last = stored_owner(opened, f"{_PLACES}{source.group}")
+        if last is None or not _read(source.load()):
+            raise SourceError(f"{opened.describe()} has no progress of {source.group!r}")
+        check()
+        with _idle(source, last.topology), _idle(target, last.topology):
+            check()  # once more, since nobody else writes now
+            moved = source.load()
+            target.replace(moved)  # first, so that nothing is lost if this process dies here
+            source.replace({})
+    return _read(moved)
 
 
-class _Group(OwnedPlace):
-    """The row of a group in the file. It has a connection of its own for the heartbeats."""
+def forget_progress(store: Store | str, group: str, component: str) -> int:
+    """Remove the progress of a component, which begins at the beginning then.
 
-    def __init__(self, path: str | None, group: str) -> None:
-        self._group = group
-        self._connection = _connected(path)
-        self._lock = Lock()
+    Args:
+        store: The store of the progress, its URL, or the path of its SQLite file.
+        group: The group.
+        component: The component.
 
-    def owner(self) -> Owner | None:
-        epoch, text, _ = self._row()
-        if text is not None:
-            return Owner.from_text(text)
-        return Owner(epoch, "", "", "", [0], "", [], ended=True) if epoch else None
+    Returns:
+        The number of partitions.
 
-    def beats(self) -> int:
-        return self._row()[2]
-
-    def replace(self, epoch: int, owner: Owner) -> bool:
-        connection = self._connection
-        with self._lock, connection.writing():
-            connection.execute("INSERT OR IGNORE INTO readers VALUES (?, 0, '', NULL, 0, 1)", (self._group,))
-            done = connection.execute(
-                "UPDATE readers SET epoch = ?, run = ?, owner = ? WHERE grouped = ? AND epoch = ?",
-                (owner.epoch, owner.run, owner.text(), self._group, epoch),
-            )
-            return done.rowcount == 1
-
-    def beat(self, epoch: int) -> bool:
-        connection = self._connection
-        with self._lock, connection.writing():
-            done = connection.execute(
-                "UPDATE readers SET beats = beats + 1 WHERE grouped = ? AND epoch = ?", (self._group, epoch)
-            )
-            return done.rowcount == 1
-
-    def describe(self) -> str:
-        return f"the group {self._group!r}"
-
-    def close(self) -> None:
-        with self._lock:
-            self._connection.close()
-
-    def _row(self) -> tuple[int, str | None, int]:
-        with self._lock:
-            found = self._connection.row("SELECT epoch, owner, beats FROM readers WHERE grouped = ?", self._group)
-        return found or (0, None, 0)
-
-
-def _file() -> SqliteFile:
-    """Return the checks and messages for this kind of file.
-
-    The tables are made here, since layout 1 had no mark of its own.
+    Raises:
+        InUseError: A topology reads for it now.
     """
-    from multilang.state.sqlite_file import SqliteFile
+    with _opened(store) as opened:
+        marks = Marks(opened, f"{group}/{component}")
+        last = stored_owner(opened, f"{_PLACES}{marks.group}")
+        if last is None:
+            return 0
+        with _idle(marks, last.topology):
+            count = _read(marks.load())
+            marks.replace({})
+    return count
 
-    return SqliteFile("file of watermarks", _APPLICATION, _LAYOUT, "", "SQLiteStore(path)")
 
-
-def _path(path: str | None) -> str:
-    return path if path is not None else _usual_path()
-
-
-def _connected(path: str | None) -> SqliteConnection:
-    """Connect to the file, which is made, or brought to the present layout, if necessary."""
-    import sqlite3
-
-    path = _path(path)
+@contextmanager
+def _opened(store: Store | str) -> Iterator[Store]:
+    opened = marks_store(store, {})
     try:
-        _file().make(path)
-        connection = _file().connected(path, _BUSY_SECS)
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            _lay_out(connection, path)
-    except StateError as error:
-        raise SourceError(f"{path} can't keep how far the spout is: {error}") from None
-    except sqlite3.Error as error:
-        raise SourceError(
-            f"{path} can't keep how far the spout is: {error}; name another file with SQLiteStore(path)"
-        ) from None
-    return connection
+        yield opened
+    finally:
+        if opened is not store:
+            opened.close()
 
 
-def _lay_out(connection: SqliteConnection, path: str) -> None:
-    """Make the tables unless they exist. The marks of layout 1 are taken over without checksums."""
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    layout = connection.execute("PRAGMA user_version").fetchone()[0]
-    if (application, layout) == (_APPLICATION, _LAYOUT):
-        return
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if (application, layout) != (0, 0) or tables - {"watermarks"}:
-        what = (
-            f"layout {layout}, and this version knows {_LAYOUT}" if application == _APPLICATION else "another's tables"
-        )
-        raise SourceError(
-            f"{path} can't keep how far the spout is: it has {what}; name another file with SQLiteStore(path)"
-        )
-    for statement in _SCHEMA:
-        connection.execute(statement)
-    if tables:
-        connection.execute(
-            "INSERT INTO marks SELECT grouped, partition, watermark, NULL, '{}', 0, saved FROM watermarks"
-        )
-        connection.execute("DROP TABLE watermarks")
-    connection.execute(_OLD)
-    connection.execute(f"PRAGMA application_id = {_APPLICATION:d}")
-    connection.execute(f"PRAGMA user_version = {_LAYOUT:d}")
-
-
-def _usual_path() -> str:
-    """Return the usual file, beside the files of state, in a folder for this user alone."""
-    from multilang import private
-    from multilang.store.settings import state_file, state_home
-
-    path = state_file("watermarks", "sources")
-    folder = os.path.dirname(path)
-    fix = "name a file for the progress with multilang.source.store in the conf, or a folder with MULTILANG_STATE_HOME"
+@contextmanager
+def _idle(marks: Marks, topology: str) -> Iterator[None]:
+    """Claim a group that no run reads for, in the name of a topology."""
+    marks.claim((), f"by hand {os.urandom(8).hex()}", topology)
     try:
-        private.make_folder(state_home())
-        private.make_folder(folder)
-    except OSError as error:
-        raise SourceError(f"{folder} can't be made: {error}; {fix}") from None
-    if not private.is_own_folder(folder):
-        raise SourceError(f"{folder} is not this user's alone; {fix}")
-    return path
+        yield
+    finally:
+        marks.release()
 
 
-def _is_own(file: str) -> bool:
-    """Return whether this account made a file: in a folder for temporary files, another one could have."""
-    try:
-        found = os.lstat(file)
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
+def _rows(marks: Mapping[int, Mark]) -> dict[bytes, bytes | None]:
+    return {b"%d" % each: dumps([mark.watermark, mark.total, mark.source]).encode() for each, mark in marks.items()}
 
 
-def _refuse_left(group: str, connection: SqliteConnection) -> None:
-    """Refuse a group whose marks are in the former usual file alone, which was in the folder for temporary files.
-
-    Otherwise all of its rows would be read again.
-    """
-    import sqlite3
-    from tempfile import gettempdir
-
-    former = os.path.join(gettempdir(), f"storm-multilang-{os.getuid()}", "watermarks.sqlite")
-    if connection.row("SELECT 1 FROM marks WHERE grouped = ?", group) or not _is_own(former):
-        return
-    try:
-        before = _file().connected(former, _BUSY_SECS)
-        try:
-            found = before.row("SELECT 1 FROM watermarks WHERE grouped = ?", group)  # a table of layout 1, now a view
-        finally:
-            before.close()
-    except (sqlite3.Error, StateError):
-        return
-    if found:
-        raise SourceError(
-            f"the progress of the group {group!r} is in {former}, which is no longer the usual file because the system deletes "
-            "such files: move it to a durable place, and name that with multilang.source.store in the conf"
-        )
+def _read(marks: Mapping[int, Mark]) -> int:
+    """Return the number of partitions of which something was read."""
+    return sum(mark.watermark > 0 for mark in marks.values())

@@ -53,7 +53,7 @@ class Handover:
             if row is None:
                 raise NotOnSparkError(
                     f"the state in {self._states.describe()} has gone on without this query, and spout {spout!r} with it, so that "
-                    f"what is in the query's log ({log.path}) may be counted there already: begin a new checkpoint, whose "
+                    f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
                     "spouts go on where the state is"
                 )
             return log.id, row

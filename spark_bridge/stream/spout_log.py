@@ -1,45 +1,49 @@
-"""A spout's tuples that Spark has not committed, in an SQLite file, so that a batch has the same rows after a crash."""
+"""A spout's tuples that Spark has not committed, in a store, so that a batch has the same rows after a crash."""
 
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.sqlite_file import SqliteFile
+from multilang.store.opening import open_store
+from multilang.store.settings import url_of
 from spark_bridge.job.errors import SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
+
+    from multilang.store.interface import Store
 
     Offset = dict[str, str | int]
 
-_SCHEMA = """\
-CREATE TABLE ends (log TEXT NOT NULL, first INTEGER NOT NULL, next INTEGER NOT NULL);
-CREATE TABLE positions (row INTEGER, task INTEGER, position TEXT NOT NULL, PRIMARY KEY (row, task));
-CREATE TABLE rows (number INTEGER PRIMARY KEY, content TEXT NOT NULL);
-"""
-
-FILE = SqliteFile("spout log", 0x4D4C534C, 3, _SCHEMA, "the option log", {2: ""})  # "MLSL"
+_PLACE = "log"
+_ABOUT = "ends"  # the table with the log's ends, and with the spout that it belongs to
+_ENDS, _SPOUT = b"ends", b"spout"
+_POSITIONS = "positions"  # number of a row -> task index -> the spout's position there, where a batch may end
+_ROWS = "rows"  # number -> row
 
 
-def positions_in(path: str, row: int) -> dict[int, Any]:
+def _open(log: str) -> Store:
+    return open_store(url_of(log), setting="the option log")
+
+
+def positions_in(log: str, row: int) -> dict[int, Any]:
     """Return task index -> the spout's position at this row, where a batch ends.
 
     Another process may have claimed the log.
     """
-    with closing(FILE.connected(path)) as connection:
-        return _positions(connection, row)
+    with closing(_open(log)) as store:
+        return _positions(store, row)
 
 
-def _positions(connection: sqlite3.Connection, row: int) -> dict[int, Any]:
-    found = connection.execute("SELECT task, position FROM positions WHERE row = ? ORDER BY task", (row,))
-    return {task: loads(position) for task, position in found}
+def _positions(store: Store, row: int) -> dict[int, Any]:
+    (found,) = store.get(_PLACE, _POSITIONS, [b"%d" % row])
+    return {} if found is None else dict(loads(found))
 
 
 @cache
@@ -58,24 +62,31 @@ def _run() -> str:
 class SpoutLog:
     """The rows from ``first`` to ``next``, numbered from 0. One process has the log at a time.
 
-    An offset is the log's own id and the number of the next row. Raises StateError for a file that is no log, or in
-    use.
+    An offset is the log's own id and the number of the next row. Raises StateError for a log that is in use, or that can't be
+    read.
+
+    Args:
+        log: The path of the log's SQLite file, or the URL of its store.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = os.path.abspath(os.path.expanduser(path))
-        self._owned = FILE.claim(self.path, _run(), "a streaming query")
+    def __init__(self, log: str) -> None:
+        self._store = _open(log)
+        self.name = f"the spout log in {self._store.describe()}"
         try:
-            self._connection = connection = FILE.open(self.path)
-            with connection.writing(self._owned.epoch):
-                connection.execute("CREATE TABLE IF NOT EXISTS spout (described TEXT NOT NULL)")  # not in older logs
-                connection.execute(
-                    "INSERT INTO ends SELECT ?, 0, 0 WHERE NOT EXISTS (SELECT * FROM ends)", (uuid4().hex,)
-                )
-            self.id: str
-            self.id, self.first, self.next = connection.execute("SELECT * FROM ends").fetchone()
+            self._claim = self._store.claim(_PLACE, _run(), "a streaming query", what="the spout log")
         except BaseException:
-            self._owned.release()
+            self._store.close()
+            raise
+        try:
+            (found,) = self._store.get(_PLACE, _ABOUT, [_ENDS])
+            self.id: str
+            self.first: int
+            self.next: int
+            self.id, self.first, self.next = (uuid4().hex, 0, 0) if found is None else loads(found)
+            if found is None:
+                self._claim.write({_ABOUT: {_ENDS: self._ends(0, 0)}})
+        except BaseException:
+            self.close()
             raise
 
     def belongs_to(self, spout: Mapping[str, Any]) -> None:
@@ -83,16 +94,15 @@ class SpoutLog:
 
         Raises SparkJobError for another spout.
         """
-        found = self._connection.execute("SELECT described FROM spout").fetchone()
-        if found is None:  # the log is new, or of a version that did not store it
-            with self._connection.writing(self._owned.epoch):
-                self._connection.execute("INSERT INTO spout VALUES (?)", (dumps(spout),))
+        (found,) = self._store.get(_PLACE, _ABOUT, [_SPOUT])
+        if found is None:
+            self._claim.write({_ABOUT: {_SPOUT: dumps(spout).encode()}})
             return
-        before = loads(found[0])
+        before = loads(found)
         for key, value in spout.items():
             if before.get(key) != value:
                 raise SparkJobError(
-                    f"the spout log {self.path} is that of another spout: its {key} was {before.get(key)!r}, and is {value!r}. What "
+                    f"{self.name} is that of another spout: its {key} was {before.get(key)!r}, and is {value!r}. What "
                     "the log has, and where that spout was, belong together: go on with the spout as it was, or begin a new log "
                     "and a new checkpoint"
                 )
@@ -109,58 +119,74 @@ class SpoutLog:
 
     def positions(self) -> dict[int, Any]:
         """Return task index -> the spout's position behind the last row, if the spout has positions."""
-        return _positions(self._connection, self.next)
+        return _positions(self._store, self.next)
 
     def append(self, rows: Sequence[Sequence[Any]], positions: Mapping[int, Any]) -> None:
         """Write rows and positions to the disk: all of them or, after a crash, nothing."""
-        connection = self._connection
         following = self.next + len(rows)
-        with connection.writing(self._owned.epoch):
-            connection.executemany("INSERT INTO rows VALUES (?, ?)", enumerate(map(dumps, rows), self.next))
-            connection.executemany(
-                "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)",
-                ((following, task, dumps(each)) for task, each in positions.items()),
-            )
-            connection.execute("UPDATE ends SET next = ?", (following,))
+        about = {_ABOUT: {_ENDS: self._ends(self.first, following)}}
+        if positions:
+            about[_POSITIONS] = {b"%d" % following: dumps(list(positions.items())).encode()}
+        self._write(((b"%d" % number, dumps(row).encode()) for number, row in enumerate(rows, self.next)), about)
         self.next = following
 
     def rows(self, start: Offset, end: Offset) -> list[list[Any]]:
         """Return the rows between two offsets, in their order."""
-        where = self.number(start), self.number(end)
-        found = self._connection.execute(
-            "SELECT content FROM rows WHERE number >= ? AND number < ? ORDER BY number", where
-        )
-        return [loads(content) for (content,) in found]
+        numbers = range(self.number(start), self.number(end))
+        found = self._store.get(_PLACE, _ROWS, [b"%d" % number for number in numbers])
+        if None in found:
+            raise SparkJobError(
+                f"{self.name} has no row {numbers[found.index(None)]}, and its rows are {self.first} to {self.next}: it was changed "
+                "by another program; begin a new log and a new checkpoint"
+            )
+        return [loads(row) for row in found if row is not None]
 
     def forget(self, end: Offset) -> None:
         """Delete the rows before ``end``, which nobody will read any more."""
         number = self.number(end)
-        connection = self._connection
-        with connection.writing(self._owned.epoch):
-            connection.execute("DELETE FROM rows WHERE number < ?", (number,))
-            connection.execute("DELETE FROM positions WHERE row < ?", (number,))
-            connection.execute("UPDATE ends SET first = ?", (number,))
+        passed = [key for key, _ in self._store.list(_PLACE, _POSITIONS) if int(key) < number]
+        ends = {_ENDS: self._ends(number, self.next)}
+        gone = ((b"%d" % row, None) for row in range(self.first, number))
+        self._write(gone, {_ABOUT: ends, _POSITIONS: dict.fromkeys(passed)})
         self.first = number
+
+    def _write(
+        self, rows: Iterable[tuple[bytes, bytes | None]], about: Mapping[str, Mapping[bytes, bytes | None]]
+    ) -> None:
+        """Write rows and what is stored about them.
+
+        If they are too many for one step, the rest is written before: rows outside of the ends are not read, and are written
+        again after a crash.
+        """
+        last: Mapping[bytes, bytes | None] = {}
+        for part in self._store.portions(rows):
+            if last:
+                self._claim.write({_ROWS: last})
+            last = part
+        self._claim.write({_ROWS: last, **about})
 
     def number(self, offset: Any) -> int:
         """Return the number of an offset's row. Raises SparkJobError for an offset that is not in this log."""
         if not isinstance(offset, dict) or offset.get("log") != self.id:
             raise SparkJobError(
-                f"the checkpoint is not that of the spout log {self.path}, but of another one, or of another kind of source: "
+                f"the checkpoint is not that of {self.name}, but of another one, or of another kind of source: "
                 "name what this query read, or begin a new checkpoint"
             )
         number = int(offset["row"])
         if not self.first <= number <= self.next:
             raise SparkJobError(
-                f"the checkpoint goes on at row {number}, and the spout log {self.path} has rows {self.first} to {self.next}: "
+                f"the checkpoint goes on at row {number}, and {self.name} has rows {self.first} to {self.next}: "
                 "one of them is an older copy, or another query reads this log, too; begin a new checkpoint"
             )
         return number
 
     def close(self) -> None:
         """Release the log, so that another process may claim it."""
-        self._connection.close()
-        self._owned.release()
+        self._claim.release()
+        self._store.close()
+
+    def _ends(self, first: int, following: int) -> bytes:
+        return dumps([self.id, first, following]).encode()
 
     def _offset(self, number: int) -> Offset:
         return {"log": self.id, "row": number}

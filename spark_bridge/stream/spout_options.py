@@ -40,8 +40,8 @@ _OPTIONS = (
 class SpoutOptions:
     """The options of a ``storm_spout``.
 
-    ``log`` is the file for tuples that Spark has not committed yet; it belongs to one query, and is on the driver's
-    machine.
+    ``log`` is the place of tuples that Spark has not committed yet: the path of an SQLite file on the driver's machine, or the
+    URL of a store. It belongs to one query.
 
     The spout is given in one of these forms:
 

@@ -182,7 +182,7 @@ class RunningSpout:
         positions, tasks = self.log.positions(), topology.components[self._declared.id].tasks
         if positions and len(positions) != tasks:
             raise NotOnSparkError(
-                f"the spout log {self.log.path} has the positions of {len(positions)} tasks, and spout {self._declared.id!r} has "
+                f"{self.log.name} has the positions of {len(positions)} tasks, and spout {self._declared.id!r} has "
                 f"{tasks} now, which would divide what there is in another way: give it as many as before, or begin a new log "
                 "and a new checkpoint"
             )

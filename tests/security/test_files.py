@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,7 @@ from multilang.state import sqlite
 from multilang.state.errors import StateError
 from multilang.transactional.spouts.files import FileSource
 from multilang.transactional.spouts.source import ReadError
-from spark_bridge.sources.errors import SourceError
-from spark_bridge.sources.store import SQLiteStore
+from spark_bridge.sources.store import Marks, SQLiteStore
 from tests.cli.command import COMMAND, LIMIT
 from tests.security.test_another_account import NOBODY
 
@@ -171,21 +171,26 @@ def theirs(path, content=b"", kind=Path.write_bytes):
 @pytest.mark.parametrize("suffix", ["", "-journal", "-wal"])
 def test_no_watermarks_are_kept_with_what_another_account_put_there(of_all, suffix):
     path = of_all / "marks"
-    store = SQLiteStore(str(path))
-    store.load("g")
-    store.close()
+    with closing(SQLiteStore(str(path))) as store:
+        claimed(store).release()
     Path(f"{path}{suffix}").unlink(missing_ok=True)
     theirs(Path(f"{path}{suffix}"))
-    with pytest.raises(SourceError, match=f"marks{suffix} belongs to another account"):
-        SQLiteStore(str(path)).load("g")
+    with closing(SQLiteStore(str(path))) as store, pytest.raises(StateError, match=f"marks{suffix} belongs to another"):
+        Marks(store, "g").load()
 
 
 def test_a_file_of_watermarks_is_its_users_alone(tmp_path):
-    store = SQLiteStore(str(tmp_path / "new" / "marks"))
-    store.load("g")
-    assert {path.name: mode(path) for path in (tmp_path / "new").rglob("*")} == {"marks": 0o600}
-    assert mode(tmp_path / "new") == 0o700
-    store.close()
+    with closing(SQLiteStore(str(tmp_path / "new" / "marks"))) as store:
+        marks = claimed(store)
+        assert {mode(path) for path in (tmp_path / "new").rglob("*")} == {0o600}
+        assert mode(tmp_path / "new") == 0o700
+        marks.release()
+
+
+def claimed(store):
+    marks = Marks(store, "g")
+    marks.claim([0], "run", "orders")
+    return marks
 
 
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm", ".commits"])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-import re
-import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,22 +15,34 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from multilang.checksums import extended
-from multilang.state.errors import FencedError, InUseError
-from multilang.state.sqlite_file import SqliteConnection
-from spark_bridge import ChangedRowsError, ListSource, PartitionSource, PartitionSpout, RDDSource, SQLiteStore, publish
+from multilang.store import FencedError, InUseError
+from multilang.store.claims import stored_owner
+from multilang.store.memory import MemoryStore
+from spark_bridge import (
+    ChangedRowsError,
+    ListSource,
+    PartitionSource,
+    PartitionSpout,
+    RDDSource,
+    SQLiteStore,
+    forget_progress,
+    publish,
+    rename_progress,
+)
 from spark_bridge.sources.identity import Comparison, Mark, Sums, described
-from spark_bridge.sources.store import GroupReader
+from spark_bridge.sources.store import Marks, components
 from tests.patience import patient
 from tests.soak import SOAK
 from tests.spark.sources.topologies import Echo, through
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from multilang.plain import Row
+    from multilang.store import Store
 
 ROWS = 20_000
 STOPPED = 8_000
@@ -52,7 +65,7 @@ THEN = divided(NUMBERS, 5)
 
 def read(source: PartitionSource, store: Path, acked: int | None = None, tasks: int = 2, group: str = "nightly") -> Any:
     """Return what arrives until so many rows are acked (None: all)."""
-    spout = PartitionSpout(source, store=SQLiteStore(str(store)), group=group)
+    spout = PartitionSpout(source, store=str(store), group=group)
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, Echo, tasks=tasks), capture=["echo"])
         if acked is None:
@@ -281,139 +294,141 @@ def test_sums_are_known_wherever_it_is_acked_and_little_is_held_for_it(lengths: 
 # ---- the store: who reads for a group, and who did ----
 
 
-def test_a_task_that_was_replaced_while_it_was_stopped_keeps_nothing(tmp_path: Path) -> None:
-    stopped, other = SQLiteStore(str(tmp_path / "kept")), SQLiteStore(str(tmp_path / "kept"))
-    run = GroupReader("run", "orders", lasting=False)
-    before = stopped.claim("g", [0, 1], run)
-    stopped.save("g", {0: Mark(5, 1)}, before)
-    after = other.claim("g", [1, 2], run)  # as when tasks are dealt anew
-    assert after > before
+def marks(store: Store, group: str, run: str, partitions: Sequence[int], topology: str = "orders") -> Marks:
+    """Return the marks of a task that has claimed its partitions."""
+    found = Marks(store, group)
+    found.claim(partitions, run, topology)
+    return found
+
+
+def at(store: Store, group: str) -> dict[int, int]:
+    return {each: mark.watermark for each, mark in Marks(store, group).load().items()}
+
+
+def test_a_task_that_was_replaced_while_it_was_stopped_keeps_nothing() -> None:
+    store = MemoryStore()
+    stopped = marks(store, "g", "run", [0, 1])
+    stopped.save({0: Mark(5, 1)})
+    other = marks(store, "g", "run", [1, 2])  # as when tasks are dealt anew
     with pytest.raises(FencedError, match=r"partition 1 of group 'g' is read by another task by now"):
-        stopped.save("g", {0: Mark(9, 2), 1: Mark(9, 3)}, before)
-    stopped.save("g", {0: Mark(6, 4)}, before)
-    assert {each: mark.watermark for each, mark in other.load("g").items()} == {0: 6, 1: 0, 2: 0}
-    stopped.close()
-    other.close()
+        stopped.save({0: Mark(9, 2), 1: Mark(9, 3)})
+    stopped.save({0: Mark(6, 4)})
+    other.save({2: Mark(1, 4)})
+    assert at(store, "g") == {0: 6, 2: 1}
+    for each in (stopped, other):
+        each.release()
 
 
-@pytest.mark.parametrize("lasting", [False, True])
+class Held(MemoryStore):
+    """Calls something before one of its calls, as if the process had been stopped there."""
+
+    left = 0
+    meanwhile: Callable[[], object] | None = None
+
+    def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        self._step()
+        return super().get(place, table, keys)
+
+    def compare_and_write(self, *given: Any, **named: Any) -> bool:
+        self._step()
+        return super().compare_and_write(*given, **named)
+
+    def _step(self) -> None:
+        if threading.current_thread() is threading.main_thread() and self.meanwhile is not None:
+            self.left -= 1
+            if self.left < 0:
+                meanwhile, self.meanwhile = self.meanwhile, None
+                meanwhile()
+
+
+@pytest.mark.parametrize(("run", "mine"), [("run", [0]), ("run", [1]), ("other", [0]), ("other", [1])], ids=str)
 def test_a_task_that_was_stopped_anywhere_in_its_claim_keeps_nothing_behind_its_successor(
-    lasting: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: str, mine: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = GroupReader("run", "orders", lasting)
-    writing = SqliteConnection.writing
-    steps = 0
-    while steps < 20:
-        path = str(tmp_path / f"kept {steps}")
-        stopped, other = SQLiteStore(path), SQLiteStore(path)
-        stopped.claim("g", [0], run)
-        left, epochs = steps, []
-
-        def held(*given: Any, **named: Any) -> Any:
-            nonlocal left
-            left -= 1
-            if left == -1:
-                epochs.append(other.claim("g", [0], run))  # noqa: B023
-            return writing(*given, **named)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(SqliteConnection, "writing", held)
-            before = None
-            with suppress(FencedError):
-                before = stopped.claim("g", [0], run)
-        if not epochs:  # it was held at each of its writes
+    monkeypatch.setattr("multilang.store.claims.LEASE_SECS", 0.0)  # another run need not wait
+    steps, fenced = 0, 0
+    while steps < 50:
+        store = Held()
+        store.left = steps
+        others: list[Marks] = []
+        store.meanwhile = lambda: others.append(marks(store, "g", run, mine))  # noqa: B023
+        task = Marks(store, "g")
+        claimed = True
+        try:
+            task.claim([0], "run", "orders", may_return=False)
+        except FencedError:
+            claimed = False
+        if not others:  # it was held at each of its steps
             break
-        if before is None or before < epochs[0]:
-            other.save("g", {0: Mark(9, 1)}, epochs[0])
-            with pytest.raises(FencedError):
-                stopped.save("g", {0: Mark(5, 1)}, 0 if before is None else before)
-        else:  # it claimed behind the other
-            stopped.save("g", {0: Mark(9, 1)}, before)
-            assert before > epochs[0]
-            with pytest.raises(FencedError):
-                other.save("g", {0: Mark(5, 1)}, epochs[0])
-        assert other.load("g")[0].watermark == 9
-        stopped.close()
-        other.close()
+        (other,) = others
+        kept = {}
+        for each, partition, rows in ((task, 0, 5), (other, mine[0], 9)):
+            with suppress(FencedError):
+                each.save({partition: Mark(rows, 1)})
+                kept[each] = partition
+        fenced += task not in kept
+        if run == "run" and mine == [1]:
+            assert claimed  # a task of the same run with other partitions takes nothing away
+            assert kept == {task: 0, other: 1}
+        else:
+            assert len(kept) == 1, steps
+        if run == "other" and not claimed:
+            assert other in kept
+        for each in (task, other):
+            each.release()
         steps += 1
-    assert steps >= 1 + lasting
+    assert 4 <= steps < 50
+    if (run, mine) != ("run", [1]):
+        assert 0 < fenced < steps
 
 
-def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_changes_nothing(tmp_path: Path) -> None:
-    first, second = SQLiteStore(str(tmp_path / "kept")), SQLiteStore(str(tmp_path / "kept"))
-    epoch = first.claim("g", [0], GroupReader("run 1", "orders", lasting=True))
-    sibling = SQLiteStore(str(tmp_path / "kept"))
-    sibling.claim("g", [1], GroupReader("run 1", "orders", lasting=True))
-    first.save("g", {0: Mark(5, 1)}, epoch)  # another task of the same run takes nothing away
-    with pytest.raises(
-        InUseError, match=r"the group 'g' is in use by topology 'orders' \(process \d+ on .*, since .*\)"
-    ):
-        second.claim("g", [0, 1], GroupReader("run 2", "invoices", lasting=True))
-    sibling.close()
-    second.claim("g", [1], GroupReader("run 2", "invoices", lasting=True))
-    with pytest.raises(FencedError, match="group 'g' is read by topology 'invoices'"):
-        first.save("g", {0: Mark(9, 2)}, epoch)
-    assert second.load("g")[0] == Mark(5, 1)
-    first.close()
-    second.close()
+def test_many_tasks_of_a_run_claim_at_once() -> None:
+    store = MemoryStore()
+    marks(store, "g", "run before", [0, 1]).release()
+    with ThreadPoolExecutor(16) as pool:
+        tasks = list(pool.map(lambda number: marks(store, "g", "run", [number, number + 16]), range(16)))
+    for number, task in enumerate(tasks):
+        task.save({number: Mark(1, 1), number + 16: Mark(2, 1)})
+    assert at(store, "g") == {each: 1 + each // 16 for each in range(32)}
+    for task in tasks:
+        task.release()
+
+
+def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multilang.store.claims.CLAIM_SECS", 0.5)
+    with closing(SQLiteStore(str(tmp_path / "kept"))) as store, closing(SQLiteStore(str(tmp_path / "kept"))) as again:
+        first = marks(store, "g", "run 1", [0])
+        sibling = marks(store, "g", "run 1", [1])
+        first.save({0: Mark(5, 1)})  # another task of the same run takes nothing away
+        with pytest.raises(
+            InUseError, match=r"the group 'g' in .*kept is in use by topology 'orders' \(process \d+ on .*, since .*\)"
+        ):
+            marks(again, "g", "run 2", [0, 1], "invoices")
+        sibling.release()
+        second = marks(again, "g", "run 2", [1], "invoices")
+        with pytest.raises(FencedError, match="group 'g' is read by topology 'invoices'"):
+            first.save({0: Mark(9, 2)})
+        assert second.load()[0] == Mark(5, 1)
+        first.release()
+        second.release()
 
 
 def test_a_topology_ends_when_another_one_took_its_group(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
     spout = PartitionSpout(ListSource(THEN), store=SQLiteStore(kept), group="nightly")
     spout.save_secs = 0.01
-    with LocalCluster(mode="inprocess") as cluster:
+    with LocalCluster(mode="inprocess") as cluster, closing(SQLiteStore(kept)) as store:
         run = cluster.submit(through(spout))
         run.wait(until=lambda run: run.counters["rows"].acked > 100, timeout=patient(60))
-        with closing(sqlite3.connect(kept)) as file, file:  # what somebody who takes over does
-            file.execute("UPDATE marks SET epoch = epoch + 1")
+        owner = stored_owner(store, "source/nightly/rows")
+        assert owner is not None
+        taken = marks(store, "nightly/rows", owner.run, range(5))  # as a task that was started in its place does
         with pytest.raises(Exception, match=r"ends: FencedError .* is read by another task by now"):
             run.wait(timeout=patient(60))
         assert run.counters["rows"].restarts == 0
-
-
-def old_file(path: Path, kept: dict[tuple[str, int], int]) -> None:
-    """As the first layout had it."""
-    with closing(sqlite3.connect(path)) as file, file:
-        file.execute(
-            "CREATE TABLE watermarks (grouped TEXT NOT NULL, partition INTEGER NOT NULL, watermark INTEGER NOT NULL, "
-            "saved REAL NOT NULL, PRIMARY KEY (grouped, partition)) WITHOUT ROWID"
-        )
-        file.executemany("INSERT INTO watermarks VALUES (?, ?, ?, 1)", [(*key, value) for key, value in kept.items()])
-
-
-def test_what_older_versions_kept_is_taken_over_and_can_be_told_from_then_on(tmp_path: Path) -> None:
-    path = tmp_path / "kept"
-    old_file(path, {("nightly/rows/list", 0): 90, ("nightly/rows/list", 1): 100, ("nightly/rows/other", 0): 7})
-    parts = [list(range(100)), list(range(100, 200))]
-    assert read(ListSource(parts), path) == list(range(90, 100))
-    with pytest.raises(Exception, match="partition 0 of the source 'list' has other rows"):
-        read(ListSource([parts[1], parts[0]]), path)
-    with closing(sqlite3.connect(path)) as file:  # a process of the older version, which knows no epochs
-        assert file.execute("SELECT watermark FROM watermarks WHERE grouped = 'nightly/rows/other'").fetchall() == [
-            (7,)
-        ]
-        with pytest.raises(sqlite3.OperationalError, match="view"):
-            file.execute("INSERT INTO watermarks VALUES ('g', 0, 1, 1)")
-
-
-def test_an_older_version_read_more_of_a_partition_than_there_is(tmp_path: Path) -> None:
-    old_file(tmp_path / "kept", {("nightly/rows/list", 0): 90})
-    with pytest.raises(Exception, match="partition 0 of the source 'list' ends at row 50"):
-        read(ListSource([list(range(50))]), tmp_path / "kept")
-
-
-def test_files_that_are_somebody_elses_are_left_alone(tmp_path: Path) -> None:
-    for statement, said in [
-        ("CREATE TABLE bank (account TEXT)", "another's tables"),
-        ("PRAGMA user_version = 9", "another's tables"),
-        (f"PRAGMA application_id = {0x4D4C574D}", "layout 0, and this version knows 2"),
-    ]:
-        path = tmp_path / re.sub(r"\W", "", statement)
-        with closing(sqlite3.connect(path)) as file, file:
-            file.execute(statement)
-        with pytest.raises(Exception, match=said):
-            SQLiteStore(str(path)).load("g")
+        taken.release()
 
 
 # ---- what Spark makes of the same rows ----
@@ -455,33 +470,64 @@ def test_rows_in_the_order_of_chance_are_refused_by_the_next_run(spark: SparkSes
 
 
 @pytest.mark.parametrize("name", ["old", "new"])
-def test_a_reader_of_long_ago_that_wakes_after_a_rename_changes_nothing(tmp_path: Path, name: str) -> None:
-    file = str(tmp_path / "kept")
-
-    def claimed(name: str, run: str) -> tuple[SQLiteStore, int]:
-        store = SQLiteStore(file)
-        return store, store.claim(f"g/{name}", [0], GroupReader(run, "orders", lasting=True))
+def test_a_reader_of_long_ago_that_wakes_after_a_rename_changes_nothing(name: str) -> None:
+    store = MemoryStore()
 
     def read(name: str, run: str, rows: int) -> None:
-        store, epoch = claimed(name, run)
-        store.save(f"g/{name}", {0: Mark(rows, None, {})}, epoch)
-        store.close()
+        task = marks(store, f"g/{name}", run, [0])
+        task.save({0: Mark(rows)})
+        task.release()
 
-    stopped, epoch = claimed(name, "first")
+    stopped = marks(store, f"g/{name}", "first", [0])
     read(name, "first", 10)  # another process of the same run, after which it is not in use any more
-    manager = SQLiteStore(file)
     if name == "old":
-        manager.rename("g", "old", "new")
+        rename_progress(store, "g", "old", "new")
         read("old", "second", 7)
     else:
-        manager.forget("g", "new")
+        forget_progress(store, "g", "new")
         read("old", "second", 7)
-        manager.rename("g", "old", "new")
+        rename_progress(store, "g", "old", "new")
     with pytest.raises(FencedError):
-        stopped.save(f"g/{name}", {0: Mark(3, None, {})}, epoch)
-    assert manager.load(f"g/{name}")[0].watermark == 7
-    assert manager.components("g", "orders") == (["new", "old"] if name == "old" else ["new"])
+        stopped.save({0: Mark(3)})
+    assert at(store, f"g/{name}")[0] == 7
+    assert components(store, "g", "orders") == (["new", "old"] if name == "old" else ["new"])
     read("new", "third", 20)
-    assert manager.load("g/new")[0].watermark == 20
-    stopped.close()
-    manager.close()
+    assert at(store, "g/new")[0] == 20
+    stopped.release()
+
+
+@pytest.mark.parametrize("step", ["rename", "forget"])
+def test_the_progress_of_a_component_that_is_read_stays(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multilang.store.claims.CLAIM_SECS", 0.5)
+    store = MemoryStore()
+    task = marks(store, "g/rows", "run", [0])
+    task.save({0: Mark(3)})
+    with pytest.raises(InUseError, match=r"the group 'g/rows' in .* is in use by topology 'orders'"):
+        rename_progress(store, "g", "rows", "lines") if step == "rename" else forget_progress(store, "g", "rows")
+    task.save({0: Mark(4)})
+    assert at(store, "g/rows") == {0: 4}
+    task.release()
+
+
+def test_a_rename_that_was_interrupted_loses_nothing() -> None:
+    steps = 0
+    while steps < 50:
+        store = Held()
+        task = marks(store, "g/old", "run", [0, 1])
+        task.save({0: Mark(3, 1), 1: Mark(4, 2)})
+        task.release()
+        store.left = steps
+
+        store.meanwhile = partial(pytest.fail, "dies")
+        try:
+            rename_progress(store, "g", "old", "new")
+            break
+        except pytest.fail.Exception:
+            pass
+        if at(store, "g/old"):
+            forget_progress(store, "g", "new")  # as the error says, if both have it
+            rename_progress(store, "g", "old", "new")
+        assert at(store, "g/new") == {0: 3, 1: 4}, steps
+        assert at(store, "g/old") == {}, steps
+        steps += 1
+    assert 5 <= steps < 50

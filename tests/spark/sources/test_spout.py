@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sqlite3
 import sys
 import time
 import tracemalloc
@@ -20,6 +19,7 @@ from multilang import LocalCluster, TopologyBuilder
 from multilang.checksums import extended
 from multilang.component.errors import ConfigError
 from multilang.local import LocalClusterError
+from multilang.store.memory import MemoryStore
 from multilang.topology import TopologyError
 from spark_bridge import (
     ListSource,
@@ -30,45 +30,21 @@ from spark_bridge import (
     SourceError,
     SourceUnavailable,
     SQLiteStore,
-    WatermarkStore,
+    forget_progress,
+    rename_progress,
 )
 from spark_bridge.sources.identity import Mark, described
 from spark_bridge.sources.readahead import ReadAhead
-from spark_bridge.sources.store import GroupReader
+from spark_bridge.sources.store import Marks
 from tests.patience import patient
 from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from multilang.plain import Row
-
-
-class DictStore(WatermarkStore):
-    """In memory, and remembers each save."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, dict[int, Mark]] = {}
-        self.epochs: dict[tuple[str, int], int] = {}
-
-    def __deepcopy__(self, memo: object) -> DictStore:
-        return self
-
-    def claim(self, group: str, partitions: Any, reader: Any, formerly: Any = None, warn: Any = None) -> int:
-        epoch = max(self.epochs.values(), default=0) + 1
-        self.epochs.update({(group, each): epoch for each in partitions})
-        return epoch
-
-    def load(self, group: str) -> dict[int, Mark]:
-        return dict(self.kept.get(group, {}))
-
-    def save(self, group: str, marks: Mapping[int, Mark], epoch: int) -> None:
-        assert all(self.epochs[group, each] == epoch for each in marks)
-        self.kept.setdefault(group, {}).update(marks)
-
-    def watermarks(self, group: str) -> dict[int, int]:
-        return {each: mark.watermark for each, mark in self.load(group).items()}
+    from multilang.store import Store
 
 
 class Moody(ListSource):
@@ -103,6 +79,10 @@ def echoed(running: Any) -> list[Any]:
     return [tup["row"][0] for tup in running.captured("echo")]
 
 
+def watermarks(store: Store, group: str) -> dict[int, int]:
+    return {each: mark.watermark for each, mark in Marks(store, group).load().items()}
+
+
 def mark_of(source: PartitionSource, partition: int, watermark: int) -> Mark:
     return Mark(watermark, extended(0, source.read(partition, 0, watermark)), described(source))
 
@@ -135,7 +115,7 @@ def test_it_ends_with_any_number_of_ackers(ackers: int) -> None:
 
 
 def test_a_row_that_fails_for_ever_is_given_up_when_that_is_asked_for() -> None:
-    spout = PartitionSpout(store=DictStore(), source=ListSource([["a", "poison", "b"]]), group="g")
+    spout = PartitionSpout(store=MemoryStore(), source=ListSource([["a", "poison", "b"]]), group="g")
     spout.max_replays = 2
     running = run(through(spout, FailsAlways))
     assert sorted(echoed(running)) == ["a", "b"]
@@ -143,28 +123,29 @@ def test_a_row_that_fails_for_ever_is_given_up_when_that_is_asked_for() -> None:
 
 
 def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
-    store = DictStore()
+    store = MemoryStore()
     spout = PartitionSpout(ListSource([["a", "b", "poison", *"cdefgh"], ["i"]]), store=store, group="g")
     spout.save_secs = 0
     with LocalCluster(mode="inprocess") as cluster:
         running = cluster.submit(through(spout, FailsAlways), capture=["echo"])
-        running.wait(until=lambda run: store.watermarks("g/rows").get(1) == 1, timeout=patient(60))
+        running.wait(until=lambda run: watermarks(store, "g/rows").get(1) == 1, timeout=patient(60))
     assert sorted(echoed(running)) == list("abcdefghi")
-    assert store.watermarks("g/rows") == {0: 2, 1: 1}
+    assert watermarks(store, "g/rows") == {0: 2, 1: 1}
 
 
 def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp_path: Path) -> None:
     source = ListSource([list(range(100)), list(range(100, 200))])
     path = str(tmp_path / "kept.sqlite")
-    store = SQLiteStore(path)
-    epoch = store.claim("nightly/rows", [0, 1], GroupReader("a run", "a topology", lasting=True))
-    store.save("nightly/rows", {0: mark_of(source, 0, 90), 1: mark_of(source, 1, 100)}, epoch)
-    store.close()
+    with closing(SQLiteStore(path)) as store:
+        marks = Marks(store, "nightly/rows")
+        marks.claim([0, 1], "a run", "a topology")
+        marks.save({0: mark_of(source, 0, 90), 1: mark_of(source, 1, 100)})
+        marks.release()
     one = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
     assert sorted(echoed(one)) == list(range(90, 100))
-    two = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
+    two = run(through(PartitionSpout(source, store=f"sqlite://{path}", group="nightly")))
     assert echoed(two) == []
-    other = run(through(PartitionSpout(source, store=SQLiteStore(path), group="daily")))
+    other = run(through(PartitionSpout(source, store=path, group="daily")))
     assert sorted(echoed(other)) == list(range(200))
 
 
@@ -182,13 +163,8 @@ def test_a_process_that_is_killed_goes_on_from_the_sqlite_file(tmp_path: Path) -
     kept = tmp_path / "kept.sqlite"
 
     def acked() -> int:
-        if not kept.exists():
-            return 0
-        try:
-            with closing(sqlite3.connect(kept, timeout=60)) as connection:
-                return int(connection.execute("SELECT coalesce(sum(watermark), 0) FROM watermarks").fetchone()[0])
-        except sqlite3.OperationalError:
-            return 0  # the file is there, its table not yet
+        with closing(SQLiteStore(str(kept))) as store:
+            return sum(sum(watermarks(store, place.partition("/")[2]).values()) for place in store.places("source/"))
 
     with LocalCluster() as cluster:
         running = cluster.submit(through(spout, TooMuch, multilang_source_store=str(kept)), capture=["rows", "echo"])
@@ -255,7 +231,7 @@ def test_memory_is_bounded_by_what_is_under_way_not_by_the_partition() -> None:
 
         emit_many = None
 
-    spout = PartitionSpout(Endless(), store=DictStore(), group="g")
+    spout = PartitionSpout(Endless(), store=MemoryStore(), group="g")
     said = Said()
     spout._attach(said, {}, {})  # type: ignore[arg-type]
     spout.output_fields = ["n"]  # type: ignore[misc]
@@ -355,70 +331,39 @@ def test_a_list_whose_rows_have_another_length_is_refused() -> None:
 
 def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
     store = SQLiteStore(str(tmp_path / "kept.sqlite"))
-    reader = GroupReader("run", "topology", lasting=False)
-    epoch = store.claim("g", [0, 1], reader)
-    store.save("g", {0: Mark(5, 1), 1: Mark(7, 2)}, epoch)
-    store.save("g", {1: Mark(9, 3, {"name": "list"})}, epoch)
-    store.save("other", {0: Mark(1, 4)}, store.claim("other", [0], reader))
+    marks, other = Marks(store, "g"), Marks(store, "other")
+    marks.claim([0, 1], "run", "topology")
+    other.claim([0], "run", "topology")
+    marks.save({0: Mark(5, 1), 1: Mark(7, 2)})
+    marks.save({1: Mark(9, 3, {"name": "list"})})
+    other.save({0: Mark(1, 4)})
     again = pickle.loads(pickle.dumps(store))
-    assert again.load("g") == {0: Mark(5, 1), 1: Mark(9, 3, {"name": "list"})}
-    assert again.load("nobody's") == {}
+    assert Marks(again, "g").load() == {0: Mark(5, 1), 1: Mark(9, 3, {"name": "list"})}
+    assert Marks(again, "nobody's").load() == {}
+    marks.release()
+    other.release()
     store.close()
     again.close()
-    with pytest.raises(SourceError, match="can't keep how far the spout is"):
-        SQLiteStore(str(tmp_path / "kept.sqlite" / "x")).load("g")
 
 
-def test_the_usual_file_is_in_a_folder_of_this_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
-    store = SQLiteStore()
-    store.load("g")
-    store.close()
-    folder = tmp_path / "home" / "sources"
-    assert (folder / "watermarks.sqlite").is_file()
-    assert folder.stat().st_mode & 0o777 == 0o700
-    folder.chmod(0o755)
-    with pytest.raises(SourceError, match="not this user's alone"):
-        SQLiteStore().load("g")
-
-
-def test_a_clock_that_is_far_ahead_removes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = str(tmp_path / "marks.sqlite")
-    running = SQLiteStore(path)
-    reader = GroupReader("run-1", "t", lasting=False)
-    epoch = running.claim("run-1/rows", [0, 1], reader)
-    running.save("run-1/rows", {0: Mark(5, 1)}, epoch)
-    now = time.time()
-    monkeypatch.setattr("spark_bridge.sources.store.time", lambda: now + 10 * 365 * 24 * 3600.0)
-    ahead = SQLiteStore(path)
-    ahead.save("run-2/rows", {0: Mark(1, 1)}, ahead.claim("run-2/rows", [0], GroupReader("run-2", "t", lasting=False)))
-    ahead.close()
-    assert running.load("run-1/rows")[0] == Mark(5, 1)
-    running.save("run-1/rows", {1: Mark(9, 1)}, epoch)
-    running.close()
-
-
-def test_a_group_whose_progress_is_in_the_former_usual_file_is_not_read_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("conf", "file"),
+    [
+        ({}, "home/sources/watermarks.sqlite"),
+        ({"multilang.store": "sqlite://{}/common"}, "common"),
+        ({"multilang.store": "sqlite://{}/common", "multilang.source.store": "{}/own"}, "own"),
+        ({"multilang.source.store": "sqlite://{}/own"}, "own"),
+    ],
+)
+def test_the_conf_names_the_store(
+    conf: dict[str, str], file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path / "home"))
-    reader = GroupReader("run-1", "t", lasting=True)
-    former = tmp_path / f"storm-multilang-{os.getuid()}" / "watermarks.sqlite"
-    former.parent.mkdir(mode=0o700)
-    old = SQLiteStore(str(former))
-    old.save("nightly/rows", {0: Mark(5, 1)}, old.claim("nightly/rows", [0], reader))
-    old.close()
-    store = SQLiteStore()
-    with pytest.raises(SourceError, match=f"'nightly/rows' is in {former}, .* name that with multilang.source.store"):
-        store.claim("nightly/rows", [0], reader)
-    store.claim("another/rows", [0], reader)
-    store.close()
-    if os.geteuid() == 0:  # another account may have put the file there
-        os.chown(former, 65534, 65534)
-        store = SQLiteStore()
-        store.claim("nightly/rows", [0], reader)
-        store.close()
+    named: Any = {key.replace(".", "_"): value.format(tmp_path) for key, value in conf.items()}
+    assert echoed(run(through(PartitionSpout(ListSource([[1, 2]])), **named))) == [1, 2]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / file]
+    assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / file).parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_a_spouts_process_loads_neither_spark_nor_what_files_need() -> None:
@@ -472,31 +417,10 @@ parts = st.lists(
 def test_whatever_the_partitions_are_like_each_row_arrives_once(parts: list[list[int]], tasks: int, seed: int) -> None:
     source = ListSource(parts)
     with LocalCluster(mode="simulated", seed=seed) as cluster:
-        spout = PartitionSpout(source, store=DictStore(), group="g")
+        spout = PartitionSpout(source, store=MemoryStore(), group="g")
         running = cluster.submit(through(spout, FailsFirst, tasks=tasks), capture=["echo"])
         running.wait(timeout=patient(600))
         assert sorted(echoed(running)) == sorted(row for part in parts for row in part)
-
-
-def test_a_group_never_takes_the_progress_of_another_of_todays(tmp_path: Path) -> None:
-    """A group was ``prod/orders`` with a source ``eu`` once, and may be one with a component ``orders/eu`` now."""
-
-    def read(group: str, component: str, name: str) -> int:
-        builder = TopologyBuilder()
-        spout = PartitionSpout(
-            ListSource([[[n] for n in range(50)]], ["n"], name), store=SQLiteStore(str(path)), group=group
-        )
-        builder.set_spout(component, spout)
-        builder.set_bolt("echo", Echo).shuffle_grouping(component)
-        with LocalCluster(mode="inprocess") as cluster:
-            run = cluster.submit(builder.build(name), capture=["echo"])
-            run.wait(timeout=patient(60))
-        return len(run.captured("echo"))
-
-    path = tmp_path / "marks.sqlite"
-    assert read("prod", "orders/eu", "b") == 50
-    assert read("prod", "orders", "eu") == 50
-    assert read("prod", "orders/eu", "b") == 0
 
 
 def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(tmp_path: Path) -> None:
@@ -514,20 +438,20 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
 
     assert read("rows") == 50
     with pytest.raises(
-        Exception, match=r"progress of 'rows', which topology 'shop' does not have.*rename\('nightly', 'rows', NEW"
+        Exception,
+        match=r"progress of 'rows', which topology 'shop' does not have.*rename_progress\(STORE, 'nightly', 'rows', NEW",
     ):
         read("orders")
     assert read("orders", name="other") == 50  # another topology, whose group has the same name
     assert read("orders", group="daily") == 50
-    store = SQLiteStore(path)
     with pytest.raises(SourceError, match="has progress of 'nightly/orders' already"):
-        store.rename("nightly", "rows", "orders")
+        rename_progress(path, "nightly", "rows", "orders")
+    assert read("orders", name="other") == 0  # and nothing was changed
     with pytest.raises(SourceError, match="has no progress of 'nightly/nothing'"):
-        store.rename("nightly", "nothing", "lines")
-    assert store.rename("nightly", "rows", "lines") == 1
+        rename_progress(path, "nightly", "nothing", "lines")
+    assert rename_progress(path, "nightly", "rows", "lines") == 1
     assert read("lines") == 0
-    assert store.forget("nightly", "lines") == 1
-    store.close()
+    assert forget_progress(f"sqlite://{path}", "nightly", "lines") == 1
     assert read("lines") == 50
     assert read("lines") == 0
 
@@ -535,39 +459,3 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
 def test_a_group_with_a_slash_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"the group 'prod/orders' has a '/'.*write another sign"):
         PartitionSpout(ListSource([[[1]]], ["n"]), group="prod/orders")
-
-
-@pytest.mark.parametrize("former", [False, True])  # as a version without epochs stored it, by the source's name
-def test_the_progress_of_a_group_with_a_slash_goes_along_by_what_the_error_says(tmp_path: Path, former: bool) -> None:
-    path = str(tmp_path / "progress.sqlite")
-    source = ListSource([[[n] for n in range(50)]], ["n"], name="letters/a")
-
-    def read(group: str) -> int:
-        builder = TopologyBuilder()
-        builder.set_spout("rows", PartitionSpout(source, store=SQLiteStore(path), group=group))
-        builder.set_bolt("echo", Echo).shuffle_grouping("rows")
-        with LocalCluster(mode="inprocess") as cluster:
-            run = cluster.submit(builder.build("shop"), capture=["echo"])
-            run.wait(timeout=patient(60))
-            return len(run.captured("echo"))
-
-    assert read("prod") == 50  # another group, whose name is the first part of the other's
-    assert read("orders") == 50
-    with closing(sqlite3.connect(path)) as connection:
-        for table in ("marks", "readers"):
-            connection.execute(f"UPDATE {table} SET grouped = 'prod/orders/rows' WHERE grouped = 'orders/rows'")
-        if former:
-            connection.execute("DELETE FROM readers WHERE grouped = 'prod/orders/rows'")
-            connection.execute(
-                "UPDATE marks SET grouped = 'prod/orders/rows/letters/a' WHERE grouped = 'prod/orders/rows'"
-            )
-        connection.commit()
-    with pytest.raises(ConfigError, match="has a '/'") as raised:
-        read("prod/orders")
-    assert "SQLiteStore(PATH).rename('prod/orders', COMPONENT, COMPONENT, 'prod-orders')" in str(raised.value)
-    with closing(SQLiteStore(path)) as store:
-        with pytest.raises(SourceError, match="has a '/'"):
-            store.rename("orders", "rows", "rows", "prod/orders")
-        assert store.rename("prod/orders", "rows", "rows", "prod-orders") == 1
-    assert read("prod-orders") == 0
-    assert read("prod") == 0

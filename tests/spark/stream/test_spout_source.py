@@ -494,7 +494,7 @@ def test_what_can_not_be_a_source_is_refused_by_name(
     one = broken.initialOffset()
     script = f"from spark_bridge.stream.spout_log import SpoutLog\nSpoutLog({str(tmp_path / 'log')!r})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert f"the spout log {tmp_path}/log is in use" in done.stderr
+    assert f"the spout log in the SQLite file {tmp_path}/log is in use" in done.stderr
     broken.stop()
     with pytest.raises(
         SparkJobError, match=r"the spout log .*/log is that of another spout: its id was 'Broken', and is 'Numbers'"
@@ -507,7 +507,7 @@ def test_what_can_not_be_a_source_is_refused_by_name(
         other.number(7)  # as Spark's rate says it
     other.close()
     (tmp_path / "text").write_text("no log at all, but a text that is long enough to be read as something else" * 20)
-    with pytest.raises(StateError, match=r"the spout log .*/text is damaged"):
+    with pytest.raises(StateError, match=r"the SQLite file .*/text is damaged"):
         SpoutLog(str(tmp_path / "text"))
 
 
@@ -524,7 +524,7 @@ def test_processes_of_the_same_number_and_host_name_have_a_log_one_after_the_oth
     assert first.stdout is not None
     assert first.stdout.readline() == "mine\n"
     second = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, input="", check=False)
-    assert f"the spout log {tmp_path}/log is in use by topology 'a streaming query'" in second.stderr
+    assert f"the spout log in the SQLite file {tmp_path}/log is in use by topology 'a streaming query'" in second.stderr
     first.communicate("")
     assert first.returncode == 0
     log = SpoutLog(str(tmp_path / "log"))
