@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
 
 from multilang.store import claims
+from multilang.store.claims import OWNER
 from multilang.store.errors import FencedError, StoreGoneError
 
 if TYPE_CHECKING:
@@ -151,6 +152,10 @@ class StoreMachine(RuleBasedStateMachine):
         }
         found = self.stores[store].places(self.start + start)
         assert sorted(found) == sorted(self.start + name for name in expected), f"the places that begin with {start!r}"
+        for name in expected:
+            tables = [table for table, rows in self.places[name].tables.items() if rows]
+            found = [table for table in self.stores[store].tables(self.start + name) if table != OWNER]
+            assert sorted(found) == sorted(tables), f"the tables of {name!r}"
 
     @rule(store=some_store, name=some_place, above=st.integers(0, 5))
     def claim(self, store: int, name: str, above: int) -> None:

@@ -300,6 +300,7 @@ class StoreLaws:
         for name in NAMES[::2]:
             assert store.compare_and_write(name, {}, {}, [name])
         assert sorted(other.places("")) == sorted((*NAMES[1::2], "tables")), "a place without rows is none"
+        assert sorted(other.tables("tables")) == sorted(NAMES), "the tables of a place"
 
     def test_what_is_not_there_is_none(self, store: Store) -> None:
         for _ in range(2):
@@ -309,6 +310,7 @@ class StoreLaws:
             assert store.compare_and_write("p", {}, {}, ["t"], ("t", "u")), "to change nothing is no error"
             assert store.compare_and_write("p", {}, {"t": {b"k": None}}), "to remove what is not there is no error"
         assert [*store.places("")] == []
+        assert [*store.tables("p")] == []
         assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
         assert store.get("p", "t", [b"k", b"none", b"k"]) == [b"1", None, b"1"]
 

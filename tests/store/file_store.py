@@ -31,6 +31,9 @@ class FileStore(Store):
             found = [json.loads(file.read_bytes()) for file in self.folder.glob("*.json")]
             return [each["place"] for each in found if each["place"].startswith(start) and any(each["tables"].values())]
 
+    def tables(self, place):
+        return [name for name, rows in self._read(place).items() if rows]
+
     def compare_and_write(self, place, expected, changes, cleared=(), merged=None):
         self.trace("write")
         with self._alone():
