@@ -112,10 +112,10 @@ def test_a_store_is_reached_under_a_url_with_user_and_authority(secured, passwor
     with closing(open_store(url_of(secured), conf)) as store:
         store.check()
         assert store.largest > 1 << 20  # although this user may not ask for it
-        claim = store.claim(f"{NAME}/{by}", "run-1", NAME)
+        claim = store.claim(f"state/{NAME}/{by}", "run-1", NAME)
         assert claim.write({"rows": {b"moon": b"1"}}, {"rows": {b"moon": None}})
-        assert dict(store.list(f"{NAME}/{by}", "rows")) == {b"moon": b"1"}
-        assert f"{NAME}/{by}" in store.places(NAME)
+        assert dict(store.list(f"state/{NAME}/{by}", "rows")) == {b"moon": b"1"}
+        assert f"state/{NAME}/{by}" in store.places(f"state/{NAME}")
         claim.release()
         with pytest.raises(
             NotPermittedError, match=r"'\{another/0\}/\*' in Redis.*give its user the right \(ACL SETUSER\)"
@@ -134,7 +134,7 @@ def test_a_store_says_why_a_user_may_not_enter(secured, password, user, access, 
     monkeypatch.delenv(PASSWORD, raising=False)
     url = url_of(secured).replace(secured.user, user, 1)
     with closing(open_store(url, {ACCESS: {"password": password, **access}})) as store:
-        for use in (store.check, lambda: store.get(f"{NAME}/0", "rows", [b"moon"])):
+        for use in (store.check, lambda: store.get(f"state/{NAME}/0", "rows", [b"moon"])):
             with pytest.raises(StateError, match=message) as caught:
                 use()
             assert "guessed" not in str(caught.value)
@@ -238,7 +238,7 @@ def test_a_cluster_is_reached_by_tls_and_by_a_user_too(password, tmp_path) -> No
 
     server = SecuredRedisServer(tmp_path, NAME, Authority(tmp_path, "authority"))
     users = tmp_path / "users.acl"
-    rights = f"~{{{NAME}:* -@all +@read +@write +@connection +@scripting +@transaction -@dangerous +cluster|slots"
+    rights = f"~{{*/{NAME}[}}/]* -@all +@read +@write +@connection +@scripting +@transaction -@dangerous +cluster|slots"
     digest = hashlib.sha256(server.password.encode()).hexdigest()
     users.write_text(f"user default off\nuser admin on #{digest} ~* +@all\nuser {server.user} on #{digest} {rights}\n")
     place = {name: server.place[name] for name in ("user", "ca")}
