@@ -212,7 +212,8 @@ class RedisStore(Store):
     def tables(self, place: str) -> Sequence[str]:
         start = _key(place, "")
         with self._errors(place) as client:
-            keys = [key.decode("utf-8", "replace") for key in client.scan_iter(match=f"{literal(start)}*", count=_MOST)]
+            # SCAN may give a key twice
+            keys = {key.decode("utf-8", "replace") for key in client.scan_iter(match=f"{literal(start)}*", count=_MOST)}
         return [key.removeprefix(start) for key in keys if not key.startswith(f"{start}{_CALL}")]
 
     def compare_and_write(

@@ -83,7 +83,7 @@ class Lossy(Proxy):
         self._silent: set[socket.socket] = set()
         super().__init__(server)
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+    def pass_on(self, source: socket.socket, target: socket.socket, _: object) -> None:
         try:
             while data := source.recv(1 << 20):
                 if source in self._silent:
