@@ -1,4 +1,4 @@
-"""How far sources were read, from which spouts go on after a restart: marks by partition, in a store.
+"""Marks of how far sources were read, by partition, from which spouts go on after a restart.
 
 A group is one reading of a source, by several runs in turn. A run claims the group's place, and each of its tasks claims the
 partitions that it reads: a row for each partition has the task's token, and every save expects it. So a task whose partition
@@ -38,7 +38,7 @@ _RUN = b"run"  # the row of readers with the run that they belong to
 
 
 class Marks:
-    """How far each partition of a source was read for a group.
+    """The marks of a group: how far each partition of a source was read.
 
     Args:
         store: The store; it stays open.

@@ -123,15 +123,6 @@ def test_a_position_goes_on_in_the_source_that_was_and_is_refused_in_another(par
             started(ListSource(now), position)[0].position()
 
 
-def test_a_position_of_an_older_version_is_taken_over_and_known_from_then_on() -> None:
-    spout, emitted = started(ListSource([list(range(20)), [7]]), {"0": 15})
-    while not spout.exhausted():
-        spout.next_tuple()
-    assert emitted == [*range(15, 20), 7]
-    with pytest.raises(ChangedRowsError, match="partition 0"):
-        started(ListSource([list(range(1, 21)), [7]]), spout.position())[0].position()
-
-
 def test_tasks_and_partitions_that_are_others_are_refused() -> None:
     parts = [list(range(20)), list(range(20, 40)), [1]]
     spout, _ = started(ListSource(parts), tasks=2)

@@ -341,45 +341,46 @@ class Held(MemoryStore):
                 meanwhile()
 
 
-@pytest.mark.parametrize(("run", "mine"), [("run", [0]), ("run", [1]), ("other", [0]), ("other", [1])], ids=str)
+@pytest.mark.parametrize(
+    "rivals",
+    [[("run", 0)], [("run", 1)], [("other", 0)], [("other", 1)], [("other", 1), ("before", 1)]],
+    ids=lambda rivals: " ".join(f"{run}:{partition}" for run, partition in rivals),
+)
 def test_a_task_that_was_stopped_anywhere_in_its_claim_keeps_nothing_behind_its_successor(
-    run: str, mine: list[int], monkeypatch: pytest.MonkeyPatch
+    rivals: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multilang.store.claims.LEASE_SECS", 0.0)  # another run need not wait
     steps, fenced = 0, 0
+    run, partition = rivals[-1]
     while steps < 50:
         store = Held()
+        marks(store, "g", "before", [1]).release()
         store.left = steps
         others: list[Marks] = []
-        store.meanwhile = lambda: others.append(marks(store, "g", run, mine))  # noqa: B023
+        store.meanwhile = lambda: others.extend(marks(store, "g", run, [mine]) for run, mine in rivals)  # noqa: B023
         task = Marks(store, "g")
-        claimed = True
-        try:
+        with suppress(FencedError):
             task.claim([0], "run", "orders", may_return=False)
-        except FencedError:
-            claimed = False
         if not others:  # it was held at each of its steps
             break
-        (other,) = others
-        kept = {}
-        for each, partition, rows in ((task, 0, 5), (other, mine[0], 9)):
+        kept = []
+        for each, its, rows in ((task, 0, 5), (others[-1], partition, 9)):
             with suppress(FencedError):
-                each.save({partition: Mark(rows, 1)})
-                kept[each] = partition
+                each.save({its: Mark(rows, 1)})
+                kept.append(each)
         fenced += task not in kept
-        if run == "run" and mine == [1]:
-            assert claimed  # a task of the same run with other partitions takes nothing away
-            assert kept == {task: 0, other: 1}
+        owner = stored_owner(store, "source/g")
+        assert owner is not None
+        if rivals == [("run", 1)]:
+            assert kept == [task, others[-1]], steps  # a task of the same run with other partitions takes nothing away
         else:
             assert len(kept) == 1, steps
-        if run == "other" and not claimed:
-            assert other in kept
-        for each in (task, other):
+            assert run == "run" or (kept == [task]) is (owner.run == "run"), steps
+        for each in (task, *others):
             each.release()
         steps += 1
     assert 4 <= steps < 50
-    if (run, mine) != ("run", [1]):
-        assert 0 < fenced < steps
+    assert rivals == [("run", 1)] or 0 < fenced < steps
 
 
 def test_many_tasks_of_a_run_claim_at_once() -> None:
