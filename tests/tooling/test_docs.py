@@ -83,5 +83,6 @@ def test_every_key_that_the_code_reads_is_in_the_table_of_configuration() -> Non
     files = [path for path in (ROOT / "multilang").rglob("*.py") if written.isdisjoint(path.parents) and path != listed]
     code = "\n".join(path.read_text(encoding="utf-8") for path in files)
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    read = {key for key in KEY.findall(code) if not is_module(key)} - NOT_OURS - FILES
+    # One key has the name of a module.
+    read = {key for key in KEY.findall(code) if key == "multilang.store" or not is_module(key)} - NOT_OURS - FILES
     assert read == set(re.findall(r"^\| `([a-z.]+)`", page, re.M))
