@@ -118,7 +118,7 @@ class Note:
 
     @property
     def durable(self) -> bool:
-        """Whether the positions outlive this process."""
+        """False if the positions end with this process."""
         return self._store.durable
 
     def read(self) -> tuple[str, int] | None:
