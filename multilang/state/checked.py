@@ -7,7 +7,6 @@ a crash.
 from __future__ import annotations
 
 from multilang.state.api import KeyValueState, State
-from multilang.state.calls import check_calls, class_of, is_own, look_at
 from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import (
     COMMITTED,
@@ -22,14 +21,15 @@ from multilang.state.names import (
     split_namespace,
 )
 from multilang.state.provider import StateProvider
-from multilang.state.serializers import shown
+from multilang.store.calls import check_attributes, check_calls, class_of, is_own, look_at
+from multilang.store.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
-    from multilang.state.calls import Calls
+    from multilang.store.calls import Calls
 
 # The arguments with which the library calls each method.
 _PROVIDER: Calls = {
@@ -60,7 +60,7 @@ _KEY_VALUE: Calls = {
 
 
 def check_provider(provider: StateProvider, name: str) -> None:
-    """Check the methods of a provider, of its state ``name``, and of that state's store. Nothing is written.
+    """Check the methods of a provider, and of its state ``name``. Nothing is written.
 
     Raises:
         WrongProviderError: A method or an attribute is missing, or does not take the arguments it will be called with.
@@ -68,21 +68,7 @@ def check_provider(provider: StateProvider, name: str) -> None:
     if not is_own(provider):
         return
     check_calls(provider, StateProvider, _PROVIDER)
-    for attribute in ("durable", "local"):
-        found = getattr(provider, attribute)
-        if type(found) is not bool:
-            raise WrongProviderError(f"{class_of(provider)}.{attribute} is {shown(found)}; write True or False")
-    requires: Any = provider.requires
-    if not hasattr(requires, "items") or not all(isinstance(each, str) for pair in requires.items() for each in pair):
-        raise WrongProviderError(
-            f"{class_of(provider)}.requires is {shown(requires)}; write what is imported and what is installed for it, such as "
-            '{"psycopg": "psycopg[binary]"}'
-        )
-    described: Any = provider.describe()
-    if not isinstance(described, str):
-        raise WrongProviderError(
-            f"{class_of(provider)}.describe() returned {shown(described)}; return where it stores, a text for messages"
-        )
+    check_attributes(provider)
     state_of(provider, name, KeyValueState).close()
 
 

@@ -49,10 +49,10 @@ class StoreProvider(StateProvider):
         self._place = place_of("state", stored_name(self.conf))
         self._what = f"the state of topology {stored_name(self.conf)!r}"
         self._claim: Claim | None = None
-        self._store = self._open()
-        self.durable = self._store.durable
-        self.local = self._store.local
-        self.requires = self._store.requires
+        self.store = self._open()
+        self.durable = self.store.durable
+        self.local = self.store.local
+        self.requires = self.store.requires
 
     def _check_config(self) -> None:
         check_members(self.config, f"state in {STORE}", ())
@@ -63,17 +63,17 @@ class StoreProvider(StateProvider):
         return open_store(url, self.conf, setting)
 
     def portable(self) -> dict[str, Any]:
-        return {PROVIDER: None, CONFIG: self.config, STORE: self._store.url}
+        return {PROVIDER: None, CONFIG: self.config, STORE: self.store.url}
 
     def new_state(self, namespace: str) -> StoredState:
-        store = self._open() if self.durable else self._store
+        store = self._open() if self.durable else self.store
         return StoredState(
             namespace, self._namespace(namespace, store), self._keys, self._values, cached_keys(self.conf)
         )
 
     def namespaces(self) -> list[str]:
         start = place_of("state", stored_name(self.conf), "")
-        names = [name_in(place.removeprefix(start)) for place in self._store.places(start)]
+        names = [name_in(place.removeprefix(start)) for place in self.store.places(start)]
         return sorted(name for name in names if not self._namespace(name).is_empty())
 
     def txids(self, namespace: str) -> tuple[int | None, int | None]:
@@ -99,7 +99,7 @@ class StoreProvider(StateProvider):
             return 0
         if self._claim is None:
             above = self._namespace(_COORDINATOR).epoch()
-            self._claim = claim_for(self.conf, self._store, self._place, self._what, above)
+            self._claim = claim_for(self.conf, self.store, self._place, self._what, above)
             try:
                 self._complete(self._claim)
             except BaseException:
@@ -116,22 +116,22 @@ class StoreProvider(StateProvider):
 
     def check_free(self) -> None:
         if self.durable:
-            check_free_for(self.conf, self._store, self._place, self._what)
+            check_free_for(self.conf, self.store, self._place, self._what)
 
     def check(self) -> None:
-        self._store.check()
+        self.store.check()
 
     def describe(self) -> str:
-        return self._store.describe().removeprefix("the ")
+        return self.store.describe().removeprefix("the ")
 
     def close(self) -> None:
         claim, self._claim = self._claim, None
         if claim is not None:
             claim.release()
-        self._store.close()
+        self.store.close()
 
     def _namespace(self, name: str, store: Store | None = None) -> Namespace:
-        return Namespace(store or self._store, place_of("state", stored_name(self.conf), name), name)
+        return Namespace(store or self.store, place_of("state", stored_name(self.conf), name), name)
 
     def _claimed(self) -> Claim:
         if self._claim is None:
@@ -141,7 +141,7 @@ class StoreProvider(StateProvider):
     def _complete(self, claim: Claim) -> None:
         """Complete a replacement, if one is stored."""
         table, key = _REPLACING
-        (text,) = self._store.get(self._place, table, [key])
+        (text,) = self.store.get(self._place, table, [key])
         if text is None:
             return
         replacement, *names = loads(text)
@@ -192,13 +192,13 @@ class SqliteStateProvider(StoreProvider):
         return epoch
 
     def portable(self) -> dict[str, Any]:
-        path = self._store.url.removeprefix("sqlite://")
+        path = self.store.url.removeprefix("sqlite://")
         return {PROVIDER: "sqlite", CONFIG: {**self.config, "path": path}}
 
     def _tell_others(self) -> None:
         """Warn of the states of other topologies, one of which may be this one under its former name."""
         start = place_of("state", "")
-        others = {place.removeprefix(start).partition("/")[0] for place in self._store.places(start)}
+        others = {place.removeprefix(start).partition("/")[0] for place in self.store.places(start)}
         others.discard(self._place.removeprefix(start))
         if others:
             log.warning(
@@ -206,7 +206,7 @@ class SqliteStateProvider(StoreProvider):
                 "set %s to that name",
                 self._what,
                 ", ".join(repr(name_in(each)) for each in sorted(others)[:5]),
-                self._store.describe(),
+                self.store.describe(),
                 NAME,
             )
 

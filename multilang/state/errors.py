@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from multilang.component.errors import UnrecoverableError
-from multilang.store.errors import FencedError, InUseError, NotPermittedError, StateError, StoreGoneError
+from multilang.store.errors import (
+    FencedError,
+    InUseError,
+    NotPermittedError,
+    StateError,
+    StoreGoneError,
+    WrongProviderError,
+)
 
 __all__ = [
     "FencedError",
@@ -19,10 +26,6 @@ __all__ = [
 
 class ReshapedError(StateError, UnrecoverableError):
     """A stored state was written by a topology of another shape. The message names the difference and the fix."""
-
-
-class WrongProviderError(StateError, UnrecoverableError):
-    """A provider of states, or an object that it made, breaks the contract of StateProvider or State."""
 
 
 class UnanchoredEmitError(Exception):

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.store.errors import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,12 +97,3 @@ def serializer(config: Mapping[str, Any], member: str, default: type[Serializer]
 def as_key(value: Any) -> Any:
     """Return a key that was read from JSON, with tuples in place of lists."""
     return tuple(as_key(part) for part in value) if isinstance(value, list) else value
-
-
-def shown(value: object) -> str:
-    """Return the beginning of a value's text, and its type, for a message."""
-    try:
-        text = ascii(value)
-    except RecursionError:
-        text = "nested too deeply to be shown"
-    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"

@@ -11,7 +11,6 @@ from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.state import settings
 from multilang.state.api import KeyValueState
-from multilang.state.calls import is_own
 from multilang.state.checked import (
     check_kept,
     check_progress,
@@ -43,6 +42,7 @@ from multilang.state.providers import check_config, provider_of
 from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
 from multilang.state.witness import Witness
+from multilang.store.calls import is_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,8 +153,8 @@ class CheckpointSpout(Spout):
         except (ConfigError, StateError):
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as problem:
-            if is_own(self._provider):  # it may be a fault of the user's class
-                raise
+            if is_own(self._provider) or is_own(getattr(self._provider, "store", self._provider)):
+                raise  # it may be a fault of the user's class
             raise StateError(
                 f"what is stored of topology {self.conf.get('topology.name')!r} in {self._provider.describe()} can't be understood "
                 f"({type(problem).__name__}: {problem}): it was changed by hand, or damaged. Put a whole copy back, or begin "

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         NotPermittedError,
         StateError,
         StoreGoneError,
+        WrongProviderError,
     )
     from multilang.store.interface import Store
     from multilang.store.opening import open_store
@@ -26,6 +27,7 @@ __all__ = [
     "StateError",
     "Store",
     "StoreGoneError",
+    "WrongProviderError",
     "open_store",
 ]
 
@@ -33,7 +35,14 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".claims": ("Claim", "Owner"),
-        ".errors": ("FencedError", "InUseError", "NotPermittedError", "StateError", "StoreGoneError"),
+        ".errors": (
+            "FencedError",
+            "InUseError",
+            "NotPermittedError",
+            "StateError",
+            "StoreGoneError",
+            "WrongProviderError",
+        ),
         ".interface": ("Store",),
         ".opening": ("open_store",),
     },

@@ -23,3 +23,16 @@ class FencedError(StateError, UnrecoverableError):
 
 class StoreGoneError(StateError, UnrecoverableError):
     """Stored data is gone, damaged, or replaced by something else."""
+
+
+class WrongProviderError(StateError, UnrecoverableError):
+    """A user's store or provider of states, or an object that it made, breaks the contract of its base class."""
+
+
+def shown(value: object) -> str:
+    """Return the beginning of a value's text, and its type, for a message."""
+    try:
+        text = ascii(value)
+    except RecursionError:
+        text = "nested too deeply to be shown"
+    return f"{text[:80]}{'…' if len(text) > 80 else ''} ({type(value).__name__})"

@@ -62,5 +62,11 @@ def open_store(url: str, conf: Mapping[str, Any] | None = None, setting: str = S
 
     Raises:
         ConfigError: The URL names no database, or something that is none of it.
+        WrongProviderError: The class is a user's, and a method does not take the library's calls.
     """
-    return store_class(url, setting)(url, conf, setting)
+    kind = store_class(url, setting)
+    if kind.__module__.partition(".")[0] == "multilang":
+        return kind(url, conf, setting)
+    from multilang.store.calls import checked_store
+
+    return checked_store(kind, url, conf, setting)

@@ -1,4 +1,4 @@
-"""The stores of these tests' states: memory, SQLite files, and a Redis of their own on this machine."""
+"""The stores of these tests' states: memory, SQLite files, a Redis of their own on this machine, and one of a user's own."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ def conf_of(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[s
             "topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")},
         }
     if kind == "files":
-        return {
-            **base,
-            "topology.state.provider": "tests.state.files_provider.FilesProvider",
-            "topology.state.provider.config": {"path": str(tmp_path / "files")},
-        }
+        return {**base, "multilang.store": f"tests.store.file_store.FileStore:{tmp_path / 'files'}"}
     server: RedisServer = request.getfixturevalue("redis")
     return {**base, **server.conf}
 

@@ -1,9 +1,10 @@
-"""A provider whose states are no StoredState: they are mappings of somebody's own, over the manual's files."""
+"""A provider whose states are no StoredState: they are mappings of somebody's own, over those in a store."""
 
 from __future__ import annotations
 
 from multilang.state import KeyValueState, StateProvider
-from tests.state.files_provider import FilesProvider
+from multilang.state.databases import StoreProvider
+from multilang.state.settings import PROVIDER
 
 
 class PlainState(KeyValueState):
@@ -40,9 +41,14 @@ class PlainState(KeyValueState):
         self.inner.close()
 
 
-class PlainProvider(FilesProvider):  # type: ignore[misc, valid-type]
+class PlainProvider(StoreProvider):
+    """Makes them in the store that ``multilang.store`` names."""
+
     def new_state(self, namespace):
         return PlainState(super().new_state(namespace))
+
+    def portable(self):
+        return {**super().portable(), PROVIDER: self.conf[PROVIDER]}
 
 
 class LeastProvider(PlainProvider):

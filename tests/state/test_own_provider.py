@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster
 from multilang.local.errors import LocalClusterError
-from multilang.state import OwnedPlace, Owner, StateError, StateProvider, StoredState
+from multilang.state import StateError
 from multilang.state.admin import StoredStates
-from multilang.state.memory import MemoryStore
 from multilang.state.providers import provider_of
 from tests.cli.command import multilang
 from tests.patience import patient
@@ -149,90 +145,6 @@ def test_what_is_listed_wrongly_is_named():
     stored.close()
 
 
-class Bookkeeping(StateProvider):
-    """In memory, with an owner."""
-
-    durable = False
-    owners: dict[str, Owner] = {}
-
-    def new_state(self, namespace):
-        return self.stored(namespace, MemoryStore(namespace))
-
-    def place(self):
-        return Book(self.config["name"])
-
-
-class Book(OwnedPlace):
-    def __init__(self, name):
-        self.name = name
-
-    def owner(self):
-        return Bookkeeping.owners.get(self.name)
-
-    def replace(self, epoch, owner):
-        before = self.owner()
-        if (before.epoch if before else 0) != epoch:
-            return False
-        Bookkeeping.owners[self.name] = Owner.from_text(owner.text())
-        return True
-
-    def beats(self):
-        return None
-
-    def beat(self, epoch):
-        return True
-
-    def describe(self):
-        return f"the book {self.name}"
-
-
-def test_a_provider_that_names_a_place_has_an_owner_there():
-    conf = conf_of(Bookkeeping, "one", **{"storm.id": "run"})
-    first = provider_of(conf)
-    assert first.epoch == 0
-    assert (first.claim(), first.claim(), first.epoch) == (1, 1, 1)
-    first.close()
-    assert Bookkeeping.owners["one"].ended
-    again = provider_of(conf)
-    again.check_free()
-    assert (again.claim(), again.epoch) == (2, 2)
-    again.close()
-
-
-def test_a_state_in_front_of_a_store_has_the_serializers_and_the_cache_that_the_conf_names():
-    conf = conf_of(Bookkeeping, "two", **{"multilang.state.cache.keys": 0})
-    conf["topology.state.provider.config"]["valueSerializerClass"] = "tests.state.test_providers.Text"
-    state = provider_of(conf).new_state("count-0")
-    assert isinstance(state, StoredState)
-    state.claim(1)
-    state.put("moon", 7)
-    state.prepare_commit(1)
-    assert state.store.load(b'"moon"') == b"7"
-    assert state.get("moon") == "7"  # nothing is kept in memory
-
-
 def test_a_provider_that_is_no_provider_is_refused_by_name():
     with pytest.raises(ConfigError, match=r"JsonState' is not a subclass"):
         provider_of(conf_of(JsonState, "none"))
-
-
-def test_the_manual_runs_its_provider_by_the_command(tmp_path):
-    conf = conf_of("tests.state.files_provider.FilesProvider", "files")
-    conf["topology.state.provider.config"] = {"path": str(tmp_path)}
-    shown = multilang("run", WHERE, "--until-drained", *options({**conf, "test.sentences": 50}))
-    assert shown.returncode == 0, shown.stderr
-    assert f"folder {tmp_path}" in multilang("state", "ls", WHERE, *options(conf)).stdout
-    assert multilang("state", "get", WHERE, "count", "moon", *options(conf)).stdout == f"{words_of(50)['moon']}\n"
-    exported = multilang("state", "export", WHERE, *options(conf)).stdout
-    assert multilang("state", "reshard", WHERE, "count", "5", *options(conf)).returncode == 0
-    moved = [json.loads(line) for line in multilang("state", "export", WHERE, *options(conf)).stdout.splitlines()]
-    assert moved[0]["tasks"]["count"] == 5
-    assert {(line["key"], line["value"]) for line in moved[1:] if line["namespace"].startswith("count")} == {
-        (line["key"], line["value"])
-        for line in map(json.loads, exported.splitlines()[1:])
-        if line["namespace"].startswith("count")
-    }
-    (file,) = [Path(tmp_path / "exported")]
-    file.write_text(exported)
-    assert multilang("state", "import", WHERE, str(file), "--replace", *options(conf)).returncode == 0
-    assert multilang("state", "export", WHERE, *options(conf)).stdout == exported

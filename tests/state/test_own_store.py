@@ -1,20 +1,27 @@
-"""A store or a place of somebody's own, as the manual has them: what it gets wrong is told at the start, in one sentence."""
+"""A store of somebody's own: what it gets wrong is told by one error that names the method; the manual's store is run."""
 
 from __future__ import annotations
+
+import json
+from pathlib import Path
 
 import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster
 from multilang.local.errors import LocalClusterError
-from multilang.state import StateError, StoredState
-from multilang.state.errors import WrongProviderError
-from multilang.state.memory import MemoryStore
-from multilang.state.owner import claim
+from multilang.state import StateError
+from multilang.state.providers import provider_of
+from multilang.store import Store, WrongProviderError, open_store
+from tests.cli.command import multilang
 from tests.patience import patient
-from tests.state.files_provider import FilesProvider, FileStore, Folder, FolderPlace
-from tests.state.test_own_provider import conf_of
-from tests.state.topologies import topology
+from tests.state.conftest import opened
+from tests.state.test_admin import WHERE, options
+from tests.state.topologies import topology, words_of
+from tests.store import file_store
+from tests.store.file_store import FileStore
+
+PAGE = Path(__file__).parents[2] / "docs" / "state-providers.md"
 
 
 async def asynchronous(*_):
@@ -25,101 +32,63 @@ def returning(value):
     return lambda *_: value
 
 
-def texts(self):
-    for key, value in FileStore.scan(self):
+def texts(self, place, table):
+    for key, value in FileStore.list(self, place, table):
         yield key.decode(), value.decode()
 
 
-STORES = {
-    "prepare without rows": ({"prepare": lambda self, txid: None}, r"Faulty.prepare\(txid\) is called as prepare\(0, \[\]\)"),
-    "prepare async": ({"prepare": asynchronous}, "prepare is a coroutine function.*write `def`"),
-    "write async": ({"write": asynchronous}, "write is a coroutine function.*write `def`"),
-    "claim without epoch": ({"claim": lambda self: None}, r"Faulty.claim\(\) is called as claim\(1\)"),
-    "rollback with txid": ({"rollback": lambda self, txid: None}, r"Faulty.rollback\(txid\) is called as rollback\(\)"),
-    "close with more": ({"close": lambda self, more: None}, r"Faulty.close\(more\) is called as close\(\)"),
-    "commit no method": ({"commit": 5}, r"Faulty.commit is 5 \(int\); define a method, as multilang.state.Store has it"),
-    "count None": ({"count": returning(None)}, r"Faulty.count\(\) returned None \(NoneType\); return how many keys"),
-    "count text": ({"count": returning("3")}, r"Faulty.count\(\) returned '3' \(str\); return how many keys"),
-    "scan None": ({"scan": returning(None)}, r"Faulty.scan\(\) returned None .*give \(key, value\) one by one"),
-    "scan keys": ({"scan": returning([b"key"])}, r"Faulty.scan\(\) gives b'key' \(bytes\); give \(key, value\)"),
-    "scan texts": ({"scan": texts}, r"Faulty.scan\(\) gives \('\"__tasks\"', .*both in bytes as they were saved"),
-    "load text": ({"load": returning("{}")}, r"Faulty.load\(b'.*'\) returned '{}' \(str\); return the value's bytes"),
-    "load other": ({"load": returning(b"{}")}, r"Faulty.load\(b'.*'\) returned b'{}' \(bytes\) .*where scan\(\) gave"),
-    "txids None": ({"txids": returning(None)}, r"Faulty.txids\(\) returned None .*two whole numbers, None for each"),
-    "txids texts": ({"txids": returning(("1", "2"))}, r"Faulty.txids\(\) returned \('1', '2'\) \(tuple\)"),
-    "largest None": ({"largest": None}, r"Faulty.largest is None \(NoneType\); write how many bytes"),
-    "write nothing": ({"write": returning(None)}, r"FaultyStores says that it is durable, and a second state of .* gives None"),
-}  # fmt: skip
-
-PROVIDERS = {
-    "place text": ({"place": returning("x")}, r"FaultyProvider.place\(\) returned 'x' \(str\); return a multilang.state.OwnedPlace"),
-    "durable None": ({"durable": None}, "FaultyProvider.durable is None .*write True or False"),
-    "local text": ({"local": "no"}, r"FaultyProvider.local is 'no' \(str\); write True or False"),
-    "requires list": ({"requires": ["psycopg"]}, r"FaultyProvider.requires is \['psycopg'\] \(list\); write what is imported"),
-    "describe None": ({"describe": returning(None)}, r"FaultyProvider.describe\(\) returned None .*a text for messages"),
-}  # fmt: skip
-
-PLACES = {
-    "owner text": ({"owner": returning("x")}, r"Faulty.owner\(\) returned 'x' \(str\); return a multilang.state.Owner"),
-    "replace None": ({"replace": returning(None)}, r"Faulty.replace\(\) returned None \(NoneType\); return True, or False"),
-    "replace False": ({"replace": returning(False)}, r"Faulty.replace\(0, owner\) returned False 20 times, while owner\(\) gave None"),
-    "replace nothing": ({"replace": returning(True)}, r"Faulty.replace\(0, owner\) returned True, and owner\(\) gives None"),
-    "beat None": ({"beat": returning(None)}, r"Faulty.beat\(\) returned None \(NoneType\); return True, or False"),
-    "beat False": ({"beat": returning(False)}, r"Faulty.beat\(1\) returned False, and the owner there has that epoch"),
-    "beat without epoch": ({"beat": lambda self: True}, r"Faulty.beat\(\) is called as beat\(1\)"),
-    "replace async": ({"replace": asynchronous}, "replace is a coroutine function"),
-}  # fmt: skip
+def without_super(self, url, conf, setting):
+    self.folder = Path(url.partition(":")[2])
 
 
-class NoStore:
-    """By duck typing."""
-
-    largest = 10
-
-
-def faulty_stores(members):
-    store = type("Faulty", (FileStore,), {**members, "__module__": __name__})
-
-    class FaultyStores(FilesProvider):
-        def new_state(self, namespace):
-            return self.stored(namespace, store(self.folder, namespace))
-
-    return FaultyStores
-
-
-def faulty_places(members):
-    place = type("Faulty", (FolderPlace,), {**members, "__module__": __name__})
-
-    class FaultyPlaces(FilesProvider):
-        def place(self):
-            return place(self.folder)
-
-    return FaultyPlaces
-
-
-def faulty_provider(members):
-    return type("FaultyProvider", (FilesProvider,), {**members, "__module__": __name__})
-
-
-class ReturnsNoStore(FilesProvider):
-    def new_state(self, namespace):
-        return self.stored(namespace, NoStore())
+def failing(self, url, conf, setting):
+    raise KeyError(url)
 
 
 CASES = {
-    **{f"store: {name}": (faulty_stores(members), says) for name, (members, says) in STORES.items()},
-    **{f"provider: {name}": (faulty_provider(members), says) for name, (members, says) in PROVIDERS.items()},
-    **{f"place: {name}": (faulty_places(members), says) for name, (members, says) in PLACES.items()},
-    "no store": (ReturnsNoStore, r"NoStore object.* is not a store: write `class NoStore\(Store\)`"),
-}
+    "get without keys": ({"get": lambda self, place, table: []}, r"Faulty.get\(place, table\) is called as get\('place', 'table', \[b'key'\]\)"),
+    "list with more": ({"list": lambda self, place, table, more: []}, r"Faulty.list\(place, table, more\) is called as list\('place', 'table'\)"),
+    "write without merged": ({"compare_and_write": lambda self, place, expected, changes, cleared=(): True}, r"is called as compare_and_write\(.*multilang.store.Store has it, compare_and_write\(self, place"),
+    "write async": ({"compare_and_write": asynchronous}, "compare_and_write is a coroutine function.*write `def`"),
+    "close no method": ({"close": 5}, r"Faulty.close is 5 \(int\); define a method, as multilang.store.Store has it"),
+    "get None": ({"get": returning(None)}, r"Faulty.get\('state/stateful.*\) returned None \(NoneType\); return a list with the value of each key"),
+    "get one": ({"get": returning(b"1")}, r"Faulty.get\(.*\) returned b'1' \(bytes\); return a list"),
+    "get too few": ({"get": returning([])}, r"Faulty.get\(.*\) returned \[\] \(list\); return a list"),
+    "get texts": ({"get": returning(["x"])}, r"Faulty.get\(.*\) returned \['x'\] \(list\)"),
+    "list None": ({"list": returning(None)}, r"Faulty.list\('state/stateful.*\) returned None .*yield \(key, value\) one by one"),
+    "list keys": ({"list": returning([b"key"])}, r"Faulty.list\(.*\) gives b'key' \(bytes\); yield \(key, value\)"),
+    "list texts": ({"list": texts}, r"Faulty.list\(.*\) gives \('.*\(tuple\); yield \(key, value\), both in bytes"),
+    "write None": ({"compare_and_write": returning(None)}, r"Faulty.compare_and_write\(...\) returned None .*return True when it is written"),
+    "largest None": ({"largest": None}, r"Faulty.largest is None \(NoneType\); write a number"),
+    "durable None": ({"durable": None}, "Faulty.durable is None .*write True or False"),
+    "local text": ({"local": "no"}, r"Faulty.local is 'no' \(str\); write True or False"),
+    "requires list": ({"requires": ["psycopg"]}, r"Faulty.requires is \['psycopg'\] \(list\); write what is imported"),
+    "describe None": ({"describe": returning(None)}, r"Faulty.describe\(\) returned None .*a text for messages"),
+    "no super": ({"__init__": without_super}, r"multilang.store '.*Faulty': call super\(\).__init__\(url, conf, setting\) first"),
+    "init fails": ({"__init__": failing}, r"multilang.store '.*Faulty' can't be made: KeyError"),
+}  # fmt: skip
+
+
+def named(monkeypatch, kind, base=FileStore, **members):
+    """A class that a conf can name."""
+    found = type(kind, (base,), {**members, "__module__": __name__})
+    monkeypatch.setitem(globals(), kind, found)
+    return f"{__name__}.{kind}"
+
+
+def conf_of(name, folder, **more):
+    return {
+        "topology.name": "stateful",
+        "multilang.store": f"{name}:{folder}",
+        "topology.state.checkpoint.interval.ms": 100,
+        **more,
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_store_or_place_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, monkeypatch, caplog):
-    kind, says = CASES[case]
-    monkeypatch.setitem(globals(), kind.__name__, kind)
-    conf = conf_of(f"{__name__}.{kind.__name__}", "", **{"test.sentences": 10})
-    conf["topology.state.provider.config"] = {"path": str(tmp_path)}
+def test_a_store_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, monkeypatch, caplog):
+    members, says = CASES[case]
+    conf = conf_of(named(monkeypatch, "Faulty", **members), tmp_path, **{"test.sentences": 10})
     with (
         LocalCluster(mode="inprocess", conf=conf) as cluster,
         pytest.raises((StateError, ConfigError, LocalClusterError), match=says) as found,
@@ -130,54 +99,101 @@ def test_a_store_or_place_that_is_wrong_is_told_once_and_at_the_start(case, tmp_
     assert caplog.text.count(str(found.value)) <= 1
 
 
-class TextsForBolts(FilesProvider):
-    """The checkpoint spout's state is right, those of the tasks are not."""
-
-    def new_state(self, namespace):
-        store = FileStore if namespace.startswith("$") else FaultyForBolts
-        return self.stored(namespace, store(self.folder, namespace))
-
-
-class FaultyForBolts(FileStore):
-    def prepare(self, txid):
-        pass
-
-
-def test_the_store_of_a_task_is_looked_at_where_the_task_starts(tmp_path):
-    conf = conf_of(TextsForBolts, "", **{"test.sentences": 10})
-    conf["topology.state.provider.config"] = {"path": str(tmp_path)}
-    with (
-        LocalCluster(mode="inprocess", conf=conf) as cluster,
-        pytest.raises((StateError, LocalClusterError), match=r"FaultyForBolts.prepare\(txid\) is called as"),
-    ):
-        cluster.submit(topology).wait(timeout=patient(60))
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("nowhere.Store:/path", r"multilang.store: 'nowhere.Store' can't be imported"),
+        ("collections.Counter:/path", r"'collections.Counter' is not a subclass of multilang.store.Store"),
+        ("files:/path", r"'files' is no database that is known; use sqlite:.*or the dotted name of a subclass"),
+        ("no url", r"which names no database; use sqlite:"),
+        (5, r"multilang.store is '?5'?, which names no database"),
+    ],
+)
+def test_a_url_of_no_store_is_told_by_its_setting(url, says):
+    with pytest.raises(ConfigError, match=says):
+        provider_of({"topology.name": "stateful", "multilang.store": url})
 
 
-def test_what_a_store_gives_wrongly_later_is_told_by_its_name_too():
-    class Later(MemoryStore):
-        def load(self, key):
-            return super().load(key) and super().load(key).decode()
+def test_a_method_that_is_missing_is_named():
+    with pytest.raises(ConfigError, match=r"Unfinished' can't be made: TypeError: Can't instantiate abstract class"):
+        open_store(f"{__name__}.Unfinished:x")
 
-    state = StoredState("count-0", Later("count-0"), cached=0)
-    state.claim(1)
+
+class Unfinished(Store):
+    pass
+
+
+def test_what_a_store_answers_wrongly_later_is_told_when_it_comes(tmp_path, monkeypatch):
+    def get(self, place, table, keys):
+        found = FileStore.get(self, place, table, keys)
+        return [each and each.decode() for each in found] if table == "data" else found
+
+    conf = conf_of(named(monkeypatch, "Later", get=get), tmp_path, **{"multilang.state.cache.keys": 0})
+    found = provider_of(conf)
+    state = opened(found, "count-0")
     state.put("moon", "is up")
     state.commit()
     state.rollback()
-    with pytest.raises(WrongProviderError, match=r"Later.load\(b'\"moon\"'\) returned '\"is up\"' \(str\); return the"):
+    with pytest.raises(WrongProviderError, match=r"Later.get\(.*, \[b'\"moon\"'\]\) returned \['\"is up\"'\] \(list\); return"):
         state.get("moon")
+    state.close()
+    found.close()
 
 
-def test_a_place_that_somebody_else_claims_meanwhile_is_asked_again(tmp_path):
-    class Contended(FolderPlace):
-        losses = 3
+def test_places_that_are_no_texts_are_told(tmp_path, monkeypatch):
+    found = provider_of(conf_of(named(monkeypatch, "Placeless", places=returning(None)), tmp_path))
+    with pytest.raises(WrongProviderError, match=r"Placeless.places\('state/stateful/'\) returned None .*list of texts"):
+        found.namespaces()
+    found.close()
 
-        def replace(self, epoch, owner):
-            if self.losses and not owner.ended:
-                self.losses -= 1
-                other = FolderPlace(self.folder)
-                claim(other, "other", "other").release()
-            return super().replace(epoch, owner)
 
-    owned = claim(Contended(Folder(tmp_path)), "mine", "mine")
-    assert owned.epoch == 4
-    owned.release()
+def test_a_fault_inside_of_a_users_method_is_not_taken_for_damaged_rows(tmp_path, monkeypatch):
+    def get(self, place, table, keys):
+        raise LookupError("a fault of the user's")
+
+    conf = conf_of(named(monkeypatch, "Failing", get=get), tmp_path)
+    with (
+        LocalCluster(mode="inprocess", conf=conf) as cluster,
+        pytest.raises(Exception, match="a fault of the user's") as found,
+    ):
+        cluster.submit(topology).wait(timeout=patient(60))
+    assert "damaged" not in str(found.value)
+
+
+def test_the_serializers_and_the_cache_that_the_conf_names_are_used(tmp_path):
+    conf = conf_of("tests.store.file_store.FileStore", tmp_path, **{"multilang.state.cache.keys": 0})
+    conf["topology.state.provider.config"] = {"valueSerializerClass": "tests.state.test_providers.Text"}
+    found = provider_of(conf)
+    state = opened(found, "count-0")
+    state.put("moon", 7)
+    state.prepare_commit(1)
+    assert state.store.load(b'"moon"') == b"7"
+    assert state.get("moon") == "7"  # nothing is kept in memory
+    state.close()
+    found.close()
+
+
+def test_the_manual_has_the_store_that_is_tested():
+    code = Path(file_store.__file__).read_text(encoding="utf-8")
+    assert f"```python\n{code}```\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_manuals_store_is_used_by_the_command(tmp_path):
+    conf = conf_of("tests.store.file_store.FileStore", tmp_path / "store")
+    shown = multilang("run", WHERE, "--until-drained", *options({**conf, "test.sentences": 50}))
+    assert shown.returncode == 0, shown.stderr
+    assert f"folder {tmp_path}" in multilang("state", "ls", WHERE, *options(conf)).stdout
+    assert multilang("state", "get", WHERE, "count", "moon", *options(conf)).stdout == f"{words_of(50)['moon']}\n"
+    exported = multilang("state", "export", WHERE, *options(conf)).stdout
+    assert multilang("state", "reshard", WHERE, "count", "5", *options(conf)).returncode == 0
+    moved = [json.loads(line) for line in multilang("state", "export", WHERE, *options(conf)).stdout.splitlines()]
+    assert moved[0]["tasks"]["count"] == 5
+    assert {(line["key"], line["value"]) for line in moved[1:] if line["namespace"].startswith("count")} == {
+        (line["key"], line["value"])
+        for line in map(json.loads, exported.splitlines()[1:])
+        if line["namespace"].startswith("count")
+    }
+    file = tmp_path / "exported"
+    file.write_text(exported)
+    assert multilang("state", "import", WHERE, str(file), "--replace", *options(conf)).returncode == 0
+    assert multilang("state", "export", WHERE, *options(conf)).stdout == exported

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import ujson
 
 from multilang.local import LocalCluster
 from multilang.state.providers import provider_of
@@ -21,7 +20,7 @@ from tests.cli.command import ROOT
 from tests.patience import patient
 from tests.servers import RedisServer, running
 from tests.soak import SOAK, chosen, soak_only
-from tests.state.files_provider import PAGE
+from tests.store import file_store
 from tests.state.topologies import stored
 from tests.storm.conftest import give, wait_for, workers
 
@@ -67,7 +66,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     counts = {}
     for mode in MODES:
         path = str(tmp_path / f"{mode}.sqlite")
-        own = {"topology.state.provider": "sqlite", "topology.state.provider.config": ujson.dumps({"path": path})}
+        own = {"topology.name": "words", "multilang.store": f"sqlite://{path}"}
         with LocalCluster(mode=mode, conf={**conf, **own, "topology.max.spout.pending": 10_000}) as cluster:
             cluster.submit(load_topology(f"{tmp_path}/stateful_word_count.py:{promise}")).wait(timeout=patient(300))
         found = provider_of(own)
@@ -111,18 +110,17 @@ def test_a_provider_of_ones_own_is_shipped_and_the_counts_survive_a_worker(
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     shutil.copy(ROOT / "examples" / "stateful_word_count.py", tmp_path)
     (tmp_path / "on_storm.py").write_text("from stateful_word_count import exactly_once as topology\n")
-    code = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("\n```")[0]
-    (tmp_path / "own_files.py").write_text(f"{code}\n")
-    place = {"topology.state.provider.config": {"path": str(tmp_path / "state")}}
+    shutil.copy(file_store.__file__, tmp_path / "own_files.py")
     conf = {
-        **place,
-        "topology.state.provider": "own_files.FilesProvider",
+        "multilang.store": f"own_files.FileStore:{tmp_path / 'state'}",
         "multilang.input.files": [str(tmp_path / "text")],
         "topology.message.timeout.secs": 15,
         "topology.workers": 2,
     }
     give(storm, tmp_path / "on_storm.py", "own", "--interpreter", sys.executable, **conf)
-    there = provider_of({**place, "topology.state.provider": "tests.state.files_provider.FilesProvider"})
+    there = provider_of(
+        {"topology.name": "own", "multilang.store": f"tests.store.file_store.FileStore:{tmp_path / 'state'}"}
+    )
 
     def counted() -> int:
         return sum(stored(there, "count", 2).values())

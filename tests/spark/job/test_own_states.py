@@ -1,9 +1,10 @@
-"""State providers of somebody's own on Spark: those that make mappings, and those that only a driver can import."""
+"""Stores and state providers of somebody's own on Spark: those that make mappings, and those that only a driver can import."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib import import_module
@@ -16,15 +17,16 @@ import pytest
 from multilang import StatefulBasicBolt
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.state import StateError, StateProvider, WrongProviderError
-from multilang.state.settings import CONFIG, PROVIDER
+from multilang.state.settings import PROVIDER
+from multilang.store.settings import STORE
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.job.states import States
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
 from tests.spark.job.test_stateful import failing, sentences
 from tests.spark.stream.conftest import Lines, state_of
-from tests.state.files_provider import PAGE
 from tests.state.topologies import SENTENCES, exact, topology, words_of
+from tests.store import file_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,7 +43,7 @@ def own(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, object]:
 def entries(kind: str, folder: Path) -> dict[str, object]:
     return {
         PROVIDER: kind,
-        CONFIG: {"path": str(folder)},
+        STORE: f"tests.store.file_store.FileStore:{folder}",
         "topology.name": "stateful",
         "topology.state.checkpoint.interval.ms": 100,
     }
@@ -104,23 +106,22 @@ def test_a_driver_killed_at_every_step_of_a_commit_counts_each_batch_once(tmp_pa
 
 @pytest.fixture
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
-    """A provider in a module that Spark's own processes can't import, and neither what lies beside it."""
+    """A store in a module that Spark's own processes can't import, and neither what lies beside it."""
     folder = tmp_path / "code"
     folder.mkdir()
-    code = PAGE.read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
-    (folder / "own_folder_code.py").write_text(code)
-    (folder / "own_provider.py").write_text(
-        "from own_folder_code import FilesProvider\n\n\nclass Own(FilesProvider):\n    pass\n"
+    shutil.copy(file_store.__file__, folder / "own_folder_code.py")
+    (folder / "own_store.py").write_text(
+        "from own_folder_code import FileStore\n\n\nclass Own(FileStore):\n    pass\n"
     )
     monkeypatch.syspath_prepend(str(folder))
-    import_module("own_provider")
-    return entries("own_provider.Own", tmp_path / "own")
+    import_module("own_store")
+    return {STORE: f"own_store.Own:{tmp_path / 'own'}", "topology.name": "stateful"}
 
 
-def test_the_provider_goes_to_the_executors_with_the_topology(spark: SparkSession, elsewhere, tmp_path: Path) -> None:
+def test_the_store_goes_to_the_executors_with_the_topology(spark: SparkSession, elsewhere, tmp_path: Path) -> None:
     def imported(_):
         try:
-            import_module("own_provider")
+            import_module("own_store")
         except ImportError:
             return ["not there"]
         return ["there"]
@@ -147,10 +148,9 @@ def test_what_an_own_provider_can_not_do_is_said_before_any_job(spark: SparkSess
         run_topology(topology, sentences(spark, 0, 5), spark, save_state=least)
     with pytest.raises(WrongProviderError, match=r"Wrong.new_state\('\$checkpointspout-0'\) returned {} \(dict\)"):
         run_topology(topology, sentences(spark, 0, 5), spark, save_state={PROVIDER: f"{__name__}.Wrong"})
-    for kind, local in (("FilesProvider", True), ("PlainProvider", True)):
-        module = "files_provider" if kind == "FilesProvider" else "plain_states"
-        states = States(topology, entries(f"tests.state.{module}.{kind}", tmp_path / kind))
-        assert states.is_local is local
+    for conf in (least, {**least, PROVIDER: None}):
+        states = States(topology, conf)
+        assert states.is_local is True
         states.close()
 
 
