@@ -350,4 +350,4 @@ def test_a_file_that_is_made_anew_is_told_and_a_copy_of_the_former_one_is_older(
     with pytest.raises(StoreGoneError, match="lacks the last"):
         read("Map", path)
     path.rename(tmp_path / "there.sqlite")  # without the number beside it
-    assert read("Position", tmp_path / "there.sqlite") == 1
+    assert read("Map", tmp_path / "there.sqlite") == 1
