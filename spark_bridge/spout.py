@@ -271,6 +271,18 @@ class PartitionSpout(OverSource, Spout):
 
     # ---- inside ----
 
+    def kept_marks(self, conf: Mapping[str, Any], component: str) -> tuple[Store, str] | None:
+        """Return the store with how far the source was read, and the place there; None if no later run goes on from there.
+
+        Args:
+            conf: The spout's conf.
+            component: The spout's id.
+        """
+        from spark_bridge.sources.store import GROUP, marks_store, place_of_group
+
+        group = self._group or conf.get(GROUP)
+        return None if group is None else (marks_store(self._store, conf), place_of_group(f"{group}/{component}"))
+
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._pending: dict[str, bool] = {}

@@ -6,6 +6,8 @@ import json
 import shlex
 import sys
 from contextlib import ExitStack, closing, contextmanager
+from itertools import groupby
+from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -13,6 +15,7 @@ import click
 from multilang import private
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
+from multilang.cli.kept import kept_places
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
@@ -25,8 +28,9 @@ from multilang.store import admin
 from multilang.store.opening import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from multilang.store.admin import Entry
     from multilang.store.interface import Store
 
 CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or text.")
@@ -48,7 +52,11 @@ def state() -> None:
 @PROJECT_ENVIRONMENT
 @click.option("--json", "as_json", is_flag=True, help="As one JSON document.")
 def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
-    """Show what is stored: of a topology the tasks with their keys and transactions, of a URL all places with their rows."""
+    """Show what is stored.
+
+    Of a topology: its tasks with the keys and transactions of their states, and the places of its positions, transactions, maps and
+    marks. Of a URL: all places with their rows.
+    """
     if _is_url(topology):
         return _list_places(topology, conf, as_json)
     with _opened(topology, conf) as stored:
@@ -59,18 +67,23 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
             for txids in [stored.txids(name)]
         ]
         where = stored.provider.describe()
+        with kept_places(stored.topology, stored.conf) as kept:
+            others = {place.place: (store.describe(), place) for store, place in kept}
     if as_json:
-        echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows}))
+        places = [{"where": there, **_as_json(place)} for there, place in others.values()]
+        echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows, "places": places}))
         return exits.OK
     echo(where)
     if not rows:
-        echo("nothing is stored")
+        echo("nothing is stored" if not others else "no state is stored")
+        _show(others.values())
         return exits.OK
     echo(f"transaction {txid}: {how.lower()}")
     width = max(len(str(row["namespace"])) for row in rows)
     for row in rows:
         open_one = "" if row["prepared"] == row["committed"] else f", {row['prepared']} is prepared"
         echo(f"  {row['namespace']:{width}}  {row['keys']:>9,} keys, {row['committed']} is committed{open_one}")
+    _show(others.values())
     return exits.OK
 
 
@@ -81,13 +94,18 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
 @CONF
 @PROJECT_ENVIRONMENT
 def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
-    """Show the value of a key, as JSON. NAME is a component of the topology, or a place in the store of a URL.
+    """Show the value of a key, as JSON. NAME is a component of the topology, or a place that ls shows.
 
     KEY is the text as it is, a number, or a JSON list for a tuple: '["a", 1]'. Exit status 1 when nothing has that key.
     """
     if _is_url(topology):
-        return _get_row(topology, conf, component, key)
+        with _store(topology, conf) as store:
+            return _show_row(store, component, key)
     with _opened(topology, conf) as stored:
+        with kept_places(stored.topology, stored.conf) as kept:
+            for store, place in kept:
+                if place.place == component:
+                    return _show_row(store, component, key)
         stored.topology[component]
         values = (stored.get(component, each) for each in _meanings(key))
         value = next((each for each in values if each is not None), None)
@@ -195,13 +213,19 @@ def rename(topology: str, old: str, new: str, conf: dict[str, Any]) -> int:
 @CONF
 @PROJECT_ENVIRONMENT
 def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
-    """Remove what is stored of a component, its state or its position; or a place of a store, with those below it."""
+    """Remove what is stored of a component, its state or its position; or a place that ls shows, with those below it."""
     if _is_url(topology):
         with _store(topology, conf) as store:
             count = admin.remove(store, component)
         echo(f"{count} places are removed")
         return exits.OK
     with _opened(topology, conf) as stored:
+        with kept_places(stored.topology, stored.conf) as kept:
+            found = next((store for store, place in kept if place.place == component), None)
+            if found is not None:
+                admin.remove(found, component)
+                echo(f"{component!r} is removed from {found.describe()}")
+                return exits.OK
         count = stored.remove(component)
     echo(f"what {count} tasks of {component!r} had stored is removed")
     return exits.OK
@@ -257,29 +281,36 @@ def _list_places(url: str, conf: dict[str, Any], as_json: bool) -> int:
     with _store(url, conf) as store:
         where, found = store.describe(), [*admin.entries(store)]
     if as_json:
-        places = [{"place": each.place, "rows": each.rows, "used": each.is_used} for each in found]
-        echo(json.dumps({"where": where, "places": places}))
-        return exits.OK
-    echo(where)
-    width = max((len(each.place) for each in found), default=0)
-    for each in found:
-        counts = ", ".join(f"{count:,} in {table}" for table, count in each.rows.items())
-        used = f"in use by {each.owner}" if each.is_used else ""
-        echo(f"  {each.place:{width}}  {'; '.join(filter(None, (counts, used))) or 'nothing'}")
-    if not found:
-        echo("nothing is stored")
+        echo(json.dumps({"where": where, "places": [*map(_as_json, found)]}))
+    elif found:
+        _show((where, each) for each in found)
+    else:
+        echo(f"{where}\nnothing is stored")
     return exits.OK
 
 
-def _get_row(url: str, conf: dict[str, Any], place: str, key: str) -> int:
-    with _store(url, conf) as store:
-        found = [*admin.found(store, place, key.encode())] or [*admin.found(store, place, json.dumps(key).encode())]
-        there = [] if found else [each for each in store.places("") if each == place or each.startswith(f"{place}/")]
+def _as_json(place: Entry) -> dict[str, Any]:
+    return {"place": place.place, "rows": place.rows, "used": place.is_used}
+
+
+def _show(places: Iterable[tuple[str, Entry]]) -> None:
+    """Print places, each with its rows, below the store that they are in."""
+    for where, found in groupby(sorted(places, key=itemgetter(0)), itemgetter(0)):
+        echo(where)
+        each = [place for _, place in found]
+        width = max(len(place.place) for place in each)
+        for place in each:
+            rows = ", ".join(f"{count:,} in {table}" for table, count in place.rows.items())
+            used = f"in use by {place.owner}" if place.is_used else ""
+            echo(f"  {place.place:{width}}  {'; '.join(filter(None, (rows, used))) or 'nothing'}")
+
+
+def _show_row(store: Store, place: str, key: str) -> int:
+    found = [*admin.found(store, place, key.encode())] or [*admin.found(store, place, json.dumps(key).encode())]
     for table, value in found:
         echo(f"{table}: {value.decode('utf-8', 'backslashreplace')}")
     if not found:
-        others = f"; there is {', '.join(sorted(there)[:5])}" if there else ""
-        echo(f"{place!r} has no key {key!r}{others}", err=True)
+        echo(f"{place!r} in {store.describe()} has no key {key!r}", err=True)
         return 1
     return exits.OK
 

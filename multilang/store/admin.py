@@ -38,7 +38,7 @@ class Entry:
 
     @property
     def is_used(self) -> bool:
-        """Whether its owner has not ended, as far as is known."""
+        """True if its owner has not ended, as far as is known."""
         return self.owner is not None and not self.owner.ended and not self.owner.is_dead()
 
 

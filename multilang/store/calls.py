@@ -20,6 +20,7 @@ _STORE: Calls = {
     "get": (("place", "table", [b"key"]),),
     "list": (("place", "table"),),
     "places": (("state/",),),
+    "tables": (("place",),),
     "compare_and_write": (("place", {}, {}), ("place", {}, {}, ["table"], ("new", "table"))),
     "describe": ((),),
     "check": ((),),
@@ -165,14 +166,14 @@ def _list(method: Callable[..., Any], where: str) -> Callable[..., Any]:
     return rows
 
 
-def _places(method: Callable[..., Any], where: str) -> Callable[..., Any]:
-    def places(start: str) -> Any:
-        found = method(start)
+def _names(method: Callable[..., Any], where: str) -> Callable[..., Any]:
+    def names(name: str) -> Any:
+        found = method(name)
         if not isinstance(found, list | tuple) or not all(isinstance(each, str) for each in found):
-            raise WrongProviderError(f"{where}({start!r}) returned {shown(found)}; return a list of texts")
+            raise WrongProviderError(f"{where}({name!r}) returned {shown(found)}; return a list of texts")
         return found
 
-    return places
+    return names
 
 
 def _write(method: Callable[..., Any], where: str) -> Callable[..., Any]:
@@ -187,7 +188,7 @@ def _write(method: Callable[..., Any], where: str) -> Callable[..., Any]:
     return compare_and_write
 
 
-_ANSWERS = {"get": _get, "list": _list, "places": _places, "compare_and_write": _write}
+_ANSWERS = {"get": _get, "list": _list, "places": _names, "tables": _names, "compare_and_write": _write}
 
 
 def _public(base: type) -> str:

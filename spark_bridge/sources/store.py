@@ -48,7 +48,7 @@ class Marks:
     def __init__(self, store: Store, group: str) -> None:
         self.group = group
         self._store = store
-        self._place = f"{_PLACES}{group}"
+        self._place = place_of_group(group)
         self._claim: Claim | None = None
         self._token = b""
 
@@ -184,6 +184,15 @@ def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of 
     return marks_store(None if path is None else f"sqlite:{path}", {})
 
 
+def place_of_group(group: str) -> str:
+    """Return the place of a group in a store.
+
+    Args:
+        group: The group's name, with the component.
+    """
+    return f"{_PLACES}{group}"
+
+
 def components(store: Store, group: str, topology: str) -> list[str]:
     """Return the components of a topology that have read something for a group.
 
@@ -227,7 +236,7 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
                     f"{opened.describe()} has progress of {target.group!r} already: forget_progress(STORE, {group!r}, {new!r}) first"
                 )
 
-        last = stored_owner(opened, f"{_PLACES}{source.group}")
+        last = stored_owner(opened, place_of_group(source.group))
         if last is None or not _read(source.load()):
             raise SourceError(f"{opened.describe()} has no progress of {source.group!r}")
         check()
@@ -255,7 +264,7 @@ def forget_progress(store: Store | str, group: str, component: str) -> int:
     """
     with _opened(store) as opened:
         marks = Marks(opened, f"{group}/{component}")
-        last = stored_owner(opened, f"{_PLACES}{marks.group}")
+        last = stored_owner(opened, place_of_group(marks.group))
         if last is None:
             return 0
         with _idle(marks, last.topology):

@@ -53,7 +53,7 @@ class Proxy:
             _end(each)
 
     def hold(self) -> None:
-        """What is sent over the connections of now waits, also when their clients are gone; new ones are free."""
+        """Hold what is sent over the connections of now, also when their clients are gone; new ones are free."""
         for each in self._requests:
             each.free.clear()
 
@@ -120,7 +120,7 @@ class Proxy:
 
 
 class _Requests:
-    """What one client sends."""
+    """The requests of one client."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self.free = threading.Event()

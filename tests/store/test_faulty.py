@@ -270,7 +270,7 @@ class Checked(FileStore):
 
 
 class Full(FileStore):
-    """What can't be written is answered all the same."""
+    """Answers True for what it can't write."""
 
     def _write(self, place, tables):
         try:
