@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from hashlib import sha1
 from threading import Lock
 
 from multilang.component.errors import ConfigError
@@ -40,8 +41,8 @@ _MOST = 1000  # the same of all others: while a server reads them, it serves nob
 _CALL = "$call:"
 
 # KEYS: the calls of this store object, a key that is never there, the tables.
-# ARGV: the number of this call, the lowest number of those that still wait for their answer, steps. A step is its name, the
-# number of its table in KEYS, the number of its arguments, and these; first those that compare.
+# ARGV: the number of this call, the lowest number of those that still wait for their answer, whether rows are removed, steps. A
+# step is its name, the number of its table in KEYS, the number of its arguments, and these; first those that compare.
 #
 # A copy of a call finds the call's answer. The answers of calls below the lowest that waits are forgotten, since nobody hears
 # them: a copy of one, which is late, changes nothing.
@@ -64,10 +65,10 @@ end
 for place = 3, #KEYS do redis.call('HLEN', KEYS[place]) end
 local calls = lowest .. kept
 redis.call('HSET', KEYS[1], 'calls', calls)
-for _, command in ipairs({{'UNLINK'}, {'HDEL', ''}, {'EXPIRE', 1}, {'HSCAN', 0}}) do
+for _, command in ipairs(ARGV[3] == '0' and {} or {{'UNLINK'}, {'HDEL', ''}, {'EXPIRE', 1}, {'HSCAN', 0}}) do
   redis.call(command[1], KEYS[2], unpack(command, 2))
 end
-local at, name, key, first, last = 3
+local at, name, key, first, last = 4
 local function step()
   name = ARGV[at]
   if name then key, first, last = KEYS[tonumber(ARGV[at + 1])], at + 3, at + 2 + tonumber(ARGV[at + 2]) end
@@ -118,6 +119,7 @@ while step() do
 end
 return 1
 """
+_DIGEST = sha1(_WRITE.encode()).hexdigest()  # how Redis names a script that it knows
 
 
 class RedisStore(Store):
@@ -229,7 +231,8 @@ class RedisStore(Store):
         steps: list[Any] = []
 
         def add(name: str, table: str, *arguments: Any) -> None:
-            steps.extend((name, number(table), len(arguments), *arguments))
+            if arguments or name == "clear":
+                steps.extend((name, number(table), len(arguments), *arguments))
 
         def number(table: str) -> int:
             return tables.setdefault(table, len(tables) + 3)
@@ -245,6 +248,7 @@ class RedisStore(Store):
         for table, rows in changes.items():
             add("put", table, *(part for row in rows.items() if row[1] is not None for part in row))
             add("drop", table, *(key for key, value in rows.items() if value is None))
+        removes = 1 if cleared or merged or any(None in rows.values() for rows in changes.values()) else 0
         if self._calls.process != os.getpid():
             self._calls = _Calls()  # a copy of this process would count as it does
         calls = self._calls
@@ -255,7 +259,12 @@ class RedisStore(Store):
         ]
         with calls.one() as (call, lowest), self._errors(place) as client:
             self.trace("sync")
-            done: int = client.eval(_WRITE, len(keys), *keys, call, lowest, *steps)
+            try:
+                done: int = client.evalsha(_DIGEST, len(keys), *keys, call, lowest, removes, *steps)
+            except Exception as problem:
+                if type(problem).__name__ != "NoScriptError":
+                    raise
+                done = client.eval(_WRITE, len(keys), *keys, call, lowest, removes, *steps)
         if done:
             self.trace("synced")
         return bool(done)
