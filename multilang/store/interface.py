@@ -2,7 +2,8 @@
 
 States, positions, transactions, maps, marks of sources and logs of queries are kept through these calls alone. A **place** is
 what one owner writes to, such as the state of one task; it has **tables** of rows, and a row is a key with its value, both
-bytes. The laws, which every database keeps, and why:
+bytes. The names of places and tables are any text of up to 200 characters without NUL, and differ if one character does, in
+case, too. The laws, which every database keeps, and why:
 
 1. **A write is one atomic step.** ``compare_and_write`` compares the rows that are expected and writes, with nothing of
    anybody between the two, and does all of it or, after an error or a crash, nothing. A check before the write is not

@@ -579,7 +579,7 @@ class StoreLaws:
         claim.release()
 
     def test_two_stores_do_what_a_dict_does(self, opened: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Random calls and owners by two objects at the same database, against a model: the shortest series that fails is shown."""
+        """Random calls and owners by two objects at the same database, against a model; the series that fails is shown."""
         pytest.importorskip("hypothesis", reason="this test needs hypothesis: pip install hypothesis")
         from multilang.testing.store_machine import check_stores
 

@@ -58,7 +58,7 @@ class Proxy:
             each.free.clear()
 
     def let_go(self) -> None:
-        """What was held arrives at the server."""
+        """Let what was held arrive at the server."""
         held = [each for each in self._requests if not each.free.is_set()]
         for each in held:
             each.free.set()

@@ -12,6 +12,7 @@ import pytest
 
 from multilang.store import StateError, claims
 from multilang.store.memory import MemoryStore
+from multilang.testing.store_machine import check_stores
 from multilang.testing.stores import DurableStoreLaws, LocalStoreLaws, Process, StoreLaws
 from tests.store.file_store import FileStore, put
 
@@ -225,6 +226,13 @@ def test_a_law_finds_the_store_that_breaks_it(kind, law, quick):
     arguments = {"store": store, "opened": lambda: store}
     with pytest.raises((AssertionError, StateError, pytest.fail.Exception)):
         method(**{name: arguments[name] for name in names_of(method)})
+
+
+@pytest.mark.parametrize("kind", [MergedLast, Cached])
+def test_random_calls_find_the_store_that_breaks_a_law(kind, quick):
+    store = kind()
+    with pytest.raises(AssertionError, match=r"laws? \d"):
+        check_stores((store, store))
 
 
 class Torn(FileStore):
