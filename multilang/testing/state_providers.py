@@ -1,31 +1,28 @@
-"""Tests that every state provider passes, for a provider of your own.
+"""Tests that every state provider passes, for a provider of your own. A store of your own has ``multilang.testing.stores``.
 
 Example:
     from multilang.testing.state_providers import StateProviderTests
 
 
-    class TestFiles(StateProviderTests):
+    class TestShop(StateProviderTests):
         def state_conf(self, folder):
             return {
-                "topology.state.provider": "shop.files.FilesProvider",
+                "topology.state.provider": "shop.states.ShopProvider",
                 "topology.state.provider.config": {"path": str(folder)},
             }
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-import ujson
 
-from multilang.state import FencedError, InUseError, StateError, StateProvider, owner
+from multilang.state import FencedError, InUseError, StateError, StateProvider
 from multilang.state.providers import provider_of
+from multilang.store import claims
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -386,8 +383,8 @@ class StateProviderTests(KeyValueStateTests):
     def test_another_run_is_refused_while_the_owner_beats(
         self, conf: dict[str, Any], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(owner, "BEAT_SECS", 0.05)
-        monkeypatch.setattr(owner, "CLAIM_SECS", 0.3)
+        monkeypatch.setattr(claims, "BEAT_SECS", 0.05)
+        monkeypatch.setattr(claims, "CLAIM_SECS", 0.3)
         first, other = provider_of(conf), provider_of({**conf, "storm.id": "other"})
         epoch = first.claim()
         for use in (other.claim, other.check_free):
@@ -397,78 +394,6 @@ class StateProviderTests(KeyValueStateTests):
         other.check_free()
         assert other.claim() == epoch + 1
         other.close()
-
-    def test_a_step_in_which_the_process_is_killed_is_done_whole_or_not_at_all(self, conf: dict[str, Any]) -> None:
-        """Kill a process at each ``trace`` of each step."""
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        child = subprocess.run(
-            [sys.executable, "-c", _KILLED, ujson.dumps(conf)], env=environment, capture_output=True, text=True
-        )
-        assert child.returncode == 0, child.stderr
-        before, after = {"a": 1, "b": 1, "gone": 1}, {"a": 2, "b": 2}
-        found = provider_of(conf)
-        killed = ujson.loads(child.stdout)
-        for step, namespaces in killed.items():
-            assert namespaces, f"{step} of the store calls self.trace nowhere: call it before and after the step"
-            for namespace in namespaces:
-                state = opened(found, namespace)
-                if step != "prepare":
-                    state.rollback()
-                assert dict(state) in (before, after), f"killed in {step}"
-                state.close()
-            assert dict(state) == after, f"killed after {step}: call self.trace once more when the step is done"
-        found.close()
-
-
-# Each step in a namespace of its own for each call of trace at which a process is killed; prints those that were.
-_KILLED = """
-import itertools, os, signal, sys
-import ujson
-from multilang.state.providers import provider_of
-
-def die_at(call):
-    calls = itertools.count()
-    def trace(step):
-        if next(calls) == call:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return trace
-
-def run(step, namespace, call):
-    provider = provider_of(ujson.loads(sys.argv[1]))
-    state = provider.new_state(namespace)
-    state.claim(provider.claim())
-    for key in ("a", "b", "gone"):
-        state.put(key, 1)
-    state.prepare_commit(1)
-    state.commit(1)
-    state.put("a", 2)
-    state.put("b", 2)
-    state.delete("gone")
-    if step == "commit":
-        state.prepare_commit(2)
-    state.store.trace = die_at(call)
-    {"prepare": lambda: state.prepare_commit(2), "commit": lambda: state.commit(2), "write": state.commit}[step]()
-    os._exit(0)
-
-killed = {}
-for step in ("prepare", "commit", "write"):
-    killed[step] = []
-    for call in range(10):
-        namespace = f"{step}-{call}"
-        pid = os.fork()
-        if pid == 0:
-            try:
-                run(step, namespace, call)
-            finally:
-                os._exit(1)
-        status = os.waitpid(pid, 0)[1]
-        if os.WIFEXITED(status):
-            if os.WEXITSTATUS(status):
-                sys.exit(f"{step} failed; see above")
-            break
-        killed[step].append(namespace)
-print(ujson.dumps(killed))
-"""
 
 
 def steps_of(state: Any) -> dict[str, Callable[[], Any]]:

@@ -57,7 +57,6 @@ CASES = {
     "get texts": ({"get": returning(["x"])}, r"Faulty.get\(.*\) returned \['x'\] \(list\)"),
     "list None": ({"list": returning(None)}, r"Faulty.list\('state/stateful.*\) returned None .*yield \(key, value\) one by one"),
     "list keys": ({"list": returning([b"key"])}, r"Faulty.list\(.*\) gives b'key' \(bytes\); yield \(key, value\)"),
-    "list texts": ({"list": texts}, r"Faulty.list\(.*\) gives \('.*\(tuple\); yield \(key, value\), both in bytes"),
     "write None": ({"compare_and_write": returning(None)}, r"Faulty.compare_and_write\(...\) returned None .*return True when it is written"),
     "largest None": ({"largest": None}, r"Faulty.largest is None \(NoneType\); write a number"),
     "durable None": ({"durable": None}, "Faulty.durable is None .*write True or False"),
@@ -123,26 +122,37 @@ class Unfinished(Store):
     pass
 
 
-def test_what_a_store_answers_wrongly_later_is_told_when_it_comes(tmp_path, monkeypatch):
-    def get(self, place, table, keys):
-        found = FileStore.get(self, place, table, keys)
-        return [each and each.decode() for each in found] if table == "data" else found
+def get_texts(self, place, table, keys):
+    found = FileStore.get(self, place, table, keys)
+    return [each and each.decode() for each in found] if table == "data" else found
 
-    conf = conf_of(named(monkeypatch, "Later", get=get), tmp_path, **{"multilang.state.cache.keys": 0})
+
+@pytest.mark.parametrize(
+    ("members", "says"),
+    [
+        ({"get": get_texts}, r"Later.get\(.*, \[b'\"sun\"'\]\) returned \['1'\] \(list\); return"),
+        ({"list": texts}, r"Later.list\(.*\) gives \('\"moon\"', '1'\) \(tuple\); yield \(key, value\), both in bytes"),
+    ],
+)
+def test_what_a_store_answers_wrongly_later_is_told_when_it_comes(tmp_path, monkeypatch, members, says):
+    conf = conf_of(named(monkeypatch, "Later", **members), tmp_path, **{"multilang.state.cache.keys": 0})
     found = provider_of(conf)
     state = opened(found, "count-0")
-    state.put("moon", "is up")
+    state.put("moon", 1)
+    state.put("sun", 1)
     state.commit()
     state.rollback()
-    with pytest.raises(WrongProviderError, match=r"Later.get\(.*, \[b'\"moon\"'\]\) returned \['\"is up\"'\] \(list\); return"):
-        state.get("moon")
+    with pytest.raises(WrongProviderError, match=says):
+        state.get("sun")
     state.close()
     found.close()
 
 
 def test_places_that_are_no_texts_are_told(tmp_path, monkeypatch):
     found = provider_of(conf_of(named(monkeypatch, "Placeless", places=returning(None)), tmp_path))
-    with pytest.raises(WrongProviderError, match=r"Placeless.places\('state/stateful/'\) returned None .*list of texts"):
+    with pytest.raises(
+        WrongProviderError, match=r"Placeless.places\('state/stateful/'\) returned None .*list of texts"
+    ):
         found.namespaces()
     found.close()
 

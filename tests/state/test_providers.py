@@ -114,11 +114,16 @@ def test_what_is_done_to_a_value_after_its_put_is_saved_by_the_next_put(provider
     assert state.get("list") == ["a"]
 
 
+def with_config(conf, **members):
+    """The conf with more in its provider's config, which may be JSON text as in Storm."""
+    config = conf.get("topology.state.provider.config") or {}
+    config = loads(config) if isinstance(config, str) else config
+    return {**conf, "topology.state.provider.config": {**config, **members}}
+
+
 @pytest.mark.parametrize("cached", [0, 100_000])
 def test_what_others_wrote_is_told_with_its_place(durable, cached):
-    config = loads(durable["topology.state.provider.config"]) if "Redis" in durable["topology.state.provider"] else None
-    config = config or durable["topology.state.provider.config"]
-    texts = {**durable, "topology.state.provider.config": {**config, "valueSerializerClass": f"{__name__}.Text"}}
+    texts = with_config(durable, valueSerializerClass=f"{__name__}.Text")
     found = provider_of(texts)
     state = opened(found, "count-0")
     state.put("moon", "as it is")
@@ -135,15 +140,8 @@ def test_what_others_wrote_is_told_with_its_place(durable, cached):
 
 
 def test_serializers_of_ones_own_are_used(durable):
-    config = durable["topology.state.provider.config"]
     own = {"keySerializerClass": f"{__name__}.Upper", "valueSerializerClass": f"{__name__}.Text"}
-    if isinstance(config, dict):
-        conf = {**durable, "topology.state.provider.config": {**config, **own}}
-    else:
-        import ujson
-
-        conf = {**durable, "topology.state.provider.config": ujson.dumps({**ujson.loads(config), **own})}
-    found = provider_of(conf)
+    found = provider_of(with_config(durable, **own))
     state = opened(found, "count-0")
     state.put("moon", "1")
     state.prepare_commit(1)
@@ -156,10 +154,8 @@ def test_serializers_of_ones_own_are_used(durable):
 
 
 def test_the_classes_of_keys_and_values_that_storm_has_are_ignored(conf):
-    config = conf.get("topology.state.provider.config") or {}
-    config = loads(config) if isinstance(config, str) else config
     classes = {"keyClass": "java.lang.String", "valueClass": "org.example.NoSuchClass"}
-    found = provider_of({**conf, "topology.state.provider.config": {**config, **classes}})
+    found = provider_of(with_config(conf, **classes))
     state = opened(found, "count-0")
     state.put(("a", 1), {"any": ["value", 1, None]})
     state.commit()
@@ -244,8 +240,8 @@ def test_unless_told_otherwise_state_is_in_a_file_here_and_in_memory_on_storm(tm
 def test_no_two_topologies_have_the_same_file(tmp_path, monkeypatch):
     monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
     names = ["a b", "a-b", "a_b", "a/b", "a%20.b", "a.b", "..", "ä", "a\nb"]
-    paths = [provider_of({"multilang.parent": "local", "topology.name": name}).path for name in names]
-    assert len(set(paths)) == len(names)
+    places = [provider_of({"multilang.parent": "local", "topology.name": name}).describe() for name in names]
+    assert len(set(places)) == len(names)
     for name in names:
         provider = provider_of({"multilang.parent": "local", "topology.name": name})
         state = opened(provider, "count-0")
@@ -254,7 +250,7 @@ def test_no_two_topologies_have_the_same_file(tmp_path, monkeypatch):
         state.commit()
         state.close()
         provider.close()
-    assert sorted(str(path) for path in tmp_path.glob("*.sqlite")) == sorted(paths)
+    assert sorted(f"SQLite file {path}" for path in tmp_path.glob("*.sqlite")) == sorted(places)
 
 
 @pytest.mark.parametrize("deep", [400, 5000])

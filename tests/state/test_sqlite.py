@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from multilang.state.sqlite import FILE, SqliteStore
 
 from multilang import BasicBolt
 from multilang.component.report import describe
 from multilang.local import LocalCluster, LocalClusterError, TaskStartError
 from multilang.state import SqliteStateProvider, StateError, StoreGoneError, sqlite_file
-from multilang.state.sqlite import FILE, SqliteStore
 from tests.patience import patient
 from tests.state.conftest import opened
 from tests.state.topologies import topology
