@@ -1,6 +1,6 @@
 """The stored positions of spouts, each with an owner, and the note that tells to which state they belong.
 
-Each task has a place of its own in the store, ``position/TOPOLOGY/COMPONENT%2FINDEX``, with one row. It claims the place before it reads
+Each task has a place of its own in the store, ``position/TOPOLOGY/COMPONENT/INDEX``, with one row. It claims the place before it reads
 the row, and each save carries the claim's fence. So a process that was stopped, and whose task was started again meanwhile, can't move
 the position when it wakes up.
 """
@@ -359,7 +359,8 @@ def _opened(conf: Mapping[str, Any]) -> Store:
 
 
 def _place(conf: Mapping[str, Any], *name: str) -> str:
-    return place_of("position", stored_name(conf), *name)
+    """Return the place of a task's position, ``COMPONENT/INDEX``; without it, the place that is above all of a topology's."""
+    return place_of("position", stored_name(conf), *(part for each in name for part in each.rsplit("/", 1)))
 
 
 def _copy(conf: Mapping[str, Any], name: str, text: str) -> None:
