@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.local import LocalCluster
 from multilang.state import owner
-from multilang.transactional.stores import zookeeper, zookeeper_client
+from multilang.store import zookeeper_client
+from multilang.transactional.stores import zookeeper
 from tests.handover.proxy import Proxy
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from multilang.shipping.errors import NimbusError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.state import StateError
-from multilang.store import redis_client
-from multilang.transactional.stores import zookeeper_bounds
-from multilang.transactional.stores.zookeeper_client import ZooKeeperClient
+from multilang.store import redis_client, zookeeper_bounds
+from multilang.store.zookeeper_client import ZooKeeperClient
 from spark_bridge.sources import channel
 from spark_bridge.sources.errors import SourceError
 from tests.servers import LIMIT

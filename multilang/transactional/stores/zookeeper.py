@@ -30,9 +30,9 @@ from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import FencedError, InUseError, StateError
 from multilang.state.owner import Owner
 from multilang.store.settings import owner_of
+from multilang.store.zookeeper_client import RETRY_SECS, START_SECS, ZooKeeperClient, is_there, servers_of
 from multilang.transactional.names import EPOCH
 from multilang.transactional.state import TransactionalState
-from multilang.transactional.stores.zookeeper_client import RETRY_SECS, ZooKeeperClient, is_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 ROOT = "transactional.zookeeper.root"
-START_SECS = 3.0  # of patience before a topology starts, where nothing listens
 _MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
 _MOST_OPERATIONS = 1000  # of a request
 _TRIES = 100  # of a write whose nodes come and go
@@ -86,7 +85,7 @@ class ZooKeeperTransactionalState(TransactionalState):
 
         Where nothing listens this gives up soon, since somebody waits. A server that is there may be slow.
         """
-        state = cls(conf, id, None if is_there(conf, START_SECS) else START_SECS)
+        state = cls(conf, id, None if is_there(servers_of(conf), START_SECS) else START_SECS)
         try:
             state._wait_until_free(waits=True, again=False)
         finally:

@@ -14,7 +14,7 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.state.errors import InUseError, StateError, StoreGoneError
-from multilang.transactional.stores import zookeeper_bounds, zookeeper_client
+from multilang.store import zookeeper_bounds, zookeeper_client
 from multilang.transactional.stores.zookeeper import ROOT, ZooKeeperTransactionalState
 from tests.patience import paced, patient
 from tests.servers import LIMIT, Wire, ZooKeeperServer, free_port, wait_for

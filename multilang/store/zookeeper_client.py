@@ -5,18 +5,19 @@ from __future__ import annotations
 import logging
 import socket
 from contextlib import suppress
+from math import ceil
 from secrets import token_hex
 from time import monotonic, sleep
 
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
-from multilang.state.errors import StateError
-from multilang.transactional.stores.zookeeper_access import ZooKeeperAccess
+from multilang.store.errors import StateError
+from multilang.store.zookeeper_access import ZooKeeperAccess
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
 SERVERS = "transactional.zookeeper.servers"
@@ -24,7 +25,10 @@ PORT = "transactional.zookeeper.port"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
 CONNECTION_TIMEOUT = "storm.zookeeper.connection.timeout"
 PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
+HURRY_SECS = 2.0  # of patience once the task ends
+START_SECS = 3.0  # of patience before a topology starts, where nothing listens
 RETRY_SECS = 0.1
+_STEP_SECS = 0.5
 _READS = ("exists", "get", "get_children")
 
 log = logging.getLogger(__name__)
@@ -40,6 +44,9 @@ class ZooKeeperClient:
         root: The path under which everything is; relative paths begin there.
         patience: Seconds to wait for an answer; None: 20, or those of ``storm.zookeeper.connection.timeout`` if they are more.
         listener: Called in the connection's thread with each of its states ("CONNECTED", ...).
+        servers: The servers' addresses; None: those of the conf.
+        named: What says where ZooKeeper is, in the words of a message.
+        is_shared: Whether others may have nodes of their own in ``root`` itself, rather than beside it.
 
     Attributes:
         servers: The servers' addresses.
@@ -47,13 +54,23 @@ class ZooKeeperClient:
     """
 
     def __init__(
-        self, conf: Mapping[str, Any], root: str, patience: float | None, listener: Callable[[str], object]
+        self,
+        conf: Mapping[str, Any],
+        root: str,
+        patience: float | None,
+        listener: Callable[[str], object],
+        servers: str | None = None,
+        named: str = f"{SERVERS} and {PORT}",
+        *,
+        is_shared: bool = False,
     ) -> None:
         self._root = root
+        self._shared = root if is_shared else root.rpartition("/")[0]
+        self._named = named
         self._patience = (
             max(PATIENCE_SECS, (conf.get(CONNECTION_TIMEOUT) or 0) / 1000) if patience is None else patience
         )
-        self.servers = _servers(conf)
+        self.servers = servers_of(conf) if servers is None else servers
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._access = ZooKeeperAccess(conf)
         self._own: set[tuple[str, str]] | None = None
@@ -79,15 +96,41 @@ class ZooKeeperClient:
         """Return an empty request of several operations."""
         return self._kazoo.transaction()
 
+    def operation(self, name: str, path: str, arguments: tuple[Any, ...]) -> Any:
+        """Return an operation of a request: what the method of that name of kazoo's TransactionRequest adds.
+
+        That method would look at each letter of the path.
+
+        Args:
+            name: "create", "delete", "set_data" or "check".
+            path: The whole path.
+            arguments: The data, if it is not empty, and the version, if it matters.
+        """
+        from kazoo.protocol.serialization import CheckVersion, Create, Delete, SetData
+        from kazoo.security import OPEN_ACL_UNSAFE
+
+        if name == "set_data":
+            return SetData(path, arguments[0], arguments[1] if arguments[1:] else -1)
+        if name == "create":
+            return Create(path, arguments[0] if arguments else b"", self.acls() or OPEN_ACL_UNSAFE, 0)
+        return (CheckVersion if name == "check" else Delete)(path, *(arguments or (-1,)))
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now."""
+        return bool(self._kazoo.connected)
+
+    def hurry(self) -> None:
+        """Wait little from now on, also for what was asked before."""
+        self._patience = min(self._patience, HURRY_SECS)
+
     def close(self) -> None:
         """End the session."""
         close_all(self._kazoo.stop, self._kazoo.close)
 
     def _connect(self) -> Any:
-        kazoo = imported(
-            "kazoo.client", "zookeeper", "a store of transactions in ZooKeeper", error=StateError, on_workers=True
-        )
-        from multilang.transactional.stores.zookeeper_bounds import bounded
+        kazoo = imported("kazoo.client", "zookeeper", "a store in ZooKeeper", error=StateError, on_workers=True)
+        from multilang.store.zookeeper_bounds import bounded
 
         return bounded(
             kazoo.KazooClient(
@@ -107,68 +150,114 @@ class ZooKeeperClient:
         # Kazoo ends such a connection, and tells later requests only that it is closed.
         self._is_refused |= self._kazoo.client_state == "AUTH_FAILED"
 
-    def commit(self, request: Any) -> Any:
-        """Send a request of several operations, and return the result of each."""
+    def commit(self, request: Any, again: Callable[[], object] = lambda: None) -> Any:
+        """Send a request of several operations, and return the result of each.
+
+        Args:
+            request: The request.
+            again: Called before it is sent again, since its answer was lost.
+        """
         operations = request.operations
+        is_sent = False
 
         def commit() -> Any:
-            again = self._kazoo.transaction()
-            again.operations = operations
-            return again.commit_async()
+            nonlocal is_sent
+            if is_sent:
+                again()
+            is_sent = True
+            request = self._kazoo.transaction()
+            request.operations = operations
+            return [request.commit_async()]
 
-        return self._answered(commit, self._root)
+        return self._answered(commit, [self._root])[0]
 
     def call(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Call a method of kazoo's client; its first argument is the path.
 
         With a login, what is read is refused if others may have written it.
         """
-        if not self._access or name not in _READS:
-            return self._call(name, *arguments, **options)
-        for above in self._above(arguments[0]):  # who may change those may put another node in its place
-            if above not in self._checked and (there := self._call("exists", above)) is not None:
-                self._check_acl(above, there)
-        if name == "get_children":
-            options["include_data"] = True  # with which the node's versions come, too
-        found = self._call(name, *arguments, **options)
-        stat = found[1] if name != "exists" else found
-        if stat is not None:
-            self._check_acl(arguments[0], stat)
-        return found[0] if name == "get_children" else found
+        (found,) = self.calls([(name, *arguments)], **options)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def calls(self, calls: Sequence[tuple[Any, ...]], **options: Any) -> list[Any]:
+        """Make several calls in one round trip, in this order; see ``call``.
+
+        Returns:
+            What each call gives; the error itself where a node is not there, or is there already.
+        """
+        reads = [call[1] for call in calls if call[0] in _READS]
+        if not self._access or not reads:
+            return self._calls(calls, **options)
+        asked = [(*call[:2], None, True) if call[0] == "get_children" else call for call in calls]  # with its versions
+        while True:
+            # Who may change a node above may put another one in the place of what is read.
+            above = [*dict.fromkeys(each for path in reads for each in self._above(path) if each not in self._checked)]
+            stats = dict(zip(above, self._calls([("exists", path) for path in above]), strict=True))
+            found = self._calls(asked, **options)
+            for index, (name, path, *_) in enumerate(calls):
+                if name in _READS and not isinstance(found[index], Exception):
+                    if path.rstrip("/") != self._shared:
+                        stats[path] = found[index] if name == "exists" else found[index][1]
+                    found[index] = found[index][0] if name == "get_children" else found[index]
+            if self._are_checked(stats):
+                return found
 
     def _above(self, path: str) -> list[str]:
-        """Return the nodes above a node, from the root on."""
-        names = path.removeprefix(self._root).split("/")
-        return [self._root + "/".join(names[:count]) for count in range(1, len(names))]
+        """Return the nodes above a node, from below the folder that all share."""
+        names = path.removeprefix(self._shared).split("/")
+        return [self._shared + "/".join(names[:count]) for count in range(2, len(names))]
 
     def acls(self, for_all: bool = False) -> list[Any] | None:
         """Return the ACL of what is made; None without a login. See ZooKeeperAccess."""
         return self._access.acls(for_all)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
-        return self._answered(lambda: getattr(self._kazoo, f"{name}_async")(*arguments, **options), arguments[0])
+        (found,) = self._calls([(name, *arguments)], **options)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    def _check_acl(self, path: str, stat: Any) -> None:
-        """Refuse a node that others than this login, and the user of Storm's daemons, may change."""
+    def _calls(self, calls: Sequence[tuple[Any, ...]], **options: Any) -> list[Any]:
+        def ask() -> list[Any]:
+            return [getattr(self._kazoo, f"{name}_async")(*arguments, **options) for name, *arguments in calls]
+
+        return self._answered(ask, [each[1] for each in calls]) if calls else []
+
+    def _are_checked(self, stats: Mapping[str, Any]) -> bool:
+        """Refuse nodes that others than this login, and the user of Storm's daemons, may change.
+
+        Returns:
+            False if one was removed or made again since it was read.
+        """
+        new = {
+            path: stat
+            for path, stat in stats.items()
+            if stat is not None and self._checked.get(path) != (stat.czxid, stat.aversion)
+        }
+        acls = self._calls([("get_acls", path) for path in new])
+        return all(self._is_checked(*each, found) for each, found in zip(new.items(), acls, strict=True))
+
+    def _is_checked(self, path: str, stat: Any, found: Any) -> bool:
         from kazoo.security import Permissions
 
-        if self._checked.get(path) == (stat.czxid, stat.aversion):
-            return
-        acls, now = self._call("get_acls", path)
+        if isinstance(found, Exception) or (found[1].czxid, found[1].aversion) != (stat.czxid, stat.aversion):
+            return False
         own, also = self._own_ids(), self._access.super_ids()
         ids: dict[tuple[str, str], int] = {}
-        for each in acls:  # an ACL may name somebody twice
+        for each in found[0]:  # an ACL may name somebody twice
             id = each.id.scheme, each.id.id
             ids[id] = ids.get(id, 0) | each.perms
         others = [id for id, rights in ids.items() if rights & ~Permissions.READ and id not in own | also]
-        is_changed = (now.czxid, now.aversion) != (stat.czxid, stat.aversion)
-        if others or is_changed or not any(ids.get(id) == Permissions.ALL for id in own):
+        if others or not any(ids.get(id) == Permissions.ALL for id in own):
             may = f"{':'.join(others[0])} may change it" if others else "this login has not all rights there"
             raise StateError(
                 f"{path} in ZooKeeper {self.servers} was not made by this topology, or before it had credentials: {may}. Remove the "
-                "node if nobody needs it, give it this login's ACL if what is in it is right, or take another transactional id"
+                "node if nobody needs it, give it this login's ACL if what is in it is right, or keep this elsewhere"
             )
         self._checked[path] = stat.czxid, stat.aversion
+        return True
 
     def _own_ids(self) -> set[tuple[str, str]]:
         """Return how ACLs name this login; where only the server knows that, it says so for a node that is made for it."""
@@ -177,7 +266,7 @@ class ZooKeeperClient:
         if self._own is None:
             from kazoo.security import CREATOR_ALL_ACL
 
-            path = f"{self._root.rpartition('/')[0]}/.login-{token_hex(8)}"
+            path = f"{self._shared}/.login-{token_hex(8)}"
             self._call("create", path, b"", CREATOR_ALL_ACL, ephemeral=True)
             acls, _ = self._call("get_acls", path)
             with suppress(StateError):  # in another login's folder it stays until the session ends
@@ -185,10 +274,10 @@ class ZooKeeperClient:
             self._own = {(each.id.scheme, each.id.id) for each in acls}
         return self._own
 
-    def _answered(self, ask: Callable[[], Any], path: str) -> Any:
-        """Return the answer to a request.
+    def _answered(self, ask: Callable[[], Sequence[Any]], paths: Sequence[str]) -> list[Any]:
+        """Return the answers to requests.
 
-        After a lost connection the request is made again: each of ours may be done twice.
+        After a lost connection the requests are made again: each of ours may be done twice.
         """
         from kazoo.exceptions import (
             AuthFailedError,
@@ -199,32 +288,40 @@ class ZooKeeperClient:
         )
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._kazoo.handler.timeout_exception)
-        deadline = monotonic() + self._patience
+        began = monotonic()
         is_told = False
         while True:
-            request = ask()
+            requests = ask()
+            self._wait(requests[-1], max(began + self._patience - monotonic(), RETRY_SECS))
+            found: list[Any] = []
             try:
-                return request.get(timeout=max(deadline - monotonic(), RETRY_SECS))
+                found.extend(map(_result, requests))
+                return found
             except lost:
                 pass
             except KazooException as problem:
-                if type(problem).__name__ in ("NoNodeError", "NodeExistsError"):
-                    raise
-                raise self.unusable(path, problem) from None
+                raise self.unusable(paths[len(found)], problem) from None
             except Exception as problem:  # noqa: BLE001  # kazoo hands on whatever comes of reading wrong bytes
                 self._note_problem(f"what can't be read: {type(problem).__name__}")
             if self._is_refused:
-                raise self.unusable(path, AuthFailedError())
-            if monotonic() > deadline:
+                raise self.unusable(paths[0], AuthFailedError())
+            if monotonic() > began + self._patience:
                 wrong = f" as a ZooKeeper does (it sent {self._problem})" if self._problem else ""
                 raise StateError(
                     f"ZooKeeper {self.servers} does not answer{wrong}, {self._patience:g} seconds long; is it running, and are "
-                    f"{SERVERS} and {PORT} right? {CONNECTION_TIMEOUT} may give it more time"
+                    f"{self._named} right? {CONNECTION_TIMEOUT} may give it more time"
                 )
             if not is_told:
                 log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
                 is_told = True
             sleep(RETRY_SECS)
+
+    def _wait(self, request: Any, secs: float) -> None:
+        step = min(secs, _STEP_SECS)
+        for count in range(1, ceil(secs / step) + 1):
+            request.wait(step)
+            if request.ready() or count * step >= self._patience:  # which may have become less
+                break
 
     def unusable(self, path: str, problem: Exception) -> StateError:
         """Return the error that says why a node can't be used, and what to do."""
@@ -235,13 +332,27 @@ class ZooKeeperClient:
         if kind in ("NoAuthError", "AuthFailedError"):
             return StateError(
                 f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {self._access.used}: give the topology "
-                "the credentials of its earlier runs in its conf, or another transactional id"
+                "the credentials of its earlier runs in its conf, or keep this elsewhere"
             )
         fix = f"; {self._access.unknown}" if self._access else ""
         return StateError(f"{at} in ZooKeeper {self.servers} can't be used: {type(problem).__name__} {problem}{fix}")
 
 
-def _servers(conf: Mapping[str, Any]) -> str:
+def _result(request: Any) -> Any:
+    from kazoo.exceptions import NodeExistsError, NoNodeError
+
+    try:
+        return request.get(timeout=RETRY_SECS)
+    except (NodeExistsError, NoNodeError) as problem:
+        return problem
+
+
+def servers_of(conf: Mapping[str, Any]) -> str:
+    """Return the addresses of the servers that a conf names.
+
+    Raises:
+        ConfigError: It names none.
+    """
     servers, key = conf.get(SERVERS), SERVERS
     if servers is None:
         servers, key = conf.get("storm.zookeeper.servers", ["localhost"]), "storm.zookeeper.servers"
@@ -264,9 +375,9 @@ def _host(text: str, key: str) -> str:
     return f"[{text}]" if is_ipv6 else text
 
 
-def is_there(conf: Mapping[str, Any], secs: float) -> bool:
-    """Return whether something listens at one of the addresses of a conf; it has ``secs`` seconds to answer."""
-    for address in _servers(conf).split(","):
+def is_there(servers: str, secs: float) -> bool:
+    """Return whether something listens at one of the addresses; it has ``secs`` seconds to answer."""
+    for address in servers.split(","):
         host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), secs).close()

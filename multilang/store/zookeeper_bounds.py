@@ -14,7 +14,7 @@ from kazoo.exceptions import ConnectionDropped, KazooException
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.version import __version__
 
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.secret import Secret, secret_of
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.transport.base import LoginError
 from multilang.transport.jaas import FILE, read_section
 from multilang.transport.keys import flag, text
