@@ -117,7 +117,7 @@ class ZooKeeperClient:
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection now."""
+        """True while there is a connection."""
         return bool(self._kazoo.connected)
 
     def hurry(self) -> None:

@@ -237,16 +237,16 @@ def test_what_others_do_before_a_write_is_sent_again_stays(opened, wire, meanwhi
 
 
 def test_a_write_that_was_given_up_and_is_done_later_is_not_taken_for_the_next_one(opened, wire):
-    store, other = opened(port=wire.port), opened()
+    store, other = opened(port=wire.port, **{"storm.zookeeper.session.timeout": patient(10_000)}), opened()
     assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
     wire.cut.set()
     store.hurry()
     with pytest.raises(StateError, match="does not answer"):
         store.compare_and_write("p", {}, {"t": {b"k": b"2"}})
     wire.cut.clear()
-    wait_for(lambda: store.get("p", "t", [b"k"]), "it is back")
+    wait_for(lambda: other.get("p", "t", [b"k"]) == [b"2"], "it is done")
     assert store.compare_and_write("p", {}, {"t": {b"l": b"3"}})
-    assert other.get("p", "t", [b"l"]) == [b"3"]
+    assert other.get("p", "t", [b"k", b"l"]) == [b"2", b"3"]
 
 
 def test_an_owner_that_is_cut_off_and_replaced_writes_nothing_when_it_is_back(opened, wire):
