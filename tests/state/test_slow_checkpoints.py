@@ -30,7 +30,7 @@ def test_a_topology_on_a_slow_disk_is_drained(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(SqliteStore, "compare_and_write", slowly)
     conf = {
         **conf_of("sqlite", None, tmp_path),  # a checkpoint every 0.1 s
-        "topology.name": "slow",
+        "topology.name": "shaped",
         "multilang.positions": str(tmp_path / "positions.sqlite"),
         "test.rows": HALF,
     }
