@@ -144,7 +144,16 @@ class StoreProvider(StateProvider):
         (text,) = self.store.get(self._place, table, [key])
         if text is None:
             return
-        replacement, *names = loads(text)
+        try:
+            listed = loads(text)
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list) or {*map(type, listed)} != {str}:
+            raise StateError(
+                f"{self._what} in {self.store.describe()}: the list of a replacement that is to be completed is {text!r}: it was changed "
+                "by hand, or damaged. Put it back, or remove all that is kept there, to begin with nothing"
+            )
+        replacement, *names = listed
         for name in names:
             found = self._namespace(name)
             found.claim(claim.epoch)

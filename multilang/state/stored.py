@@ -111,6 +111,23 @@ class _Head:
         """Return the head that the next write stores, with other ``members``."""
         return _Head(**{**{name: getattr(self, name) for name in self.__slots__}, "step": self.step + 1, **members})
 
+    @classmethod
+    def from_row(cls, row: bytes) -> _Head:
+        """Return the head that ``row`` gave as it is stored.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        members = loads(row)
+        if not isinstance(members, dict) or members.keys() != {*cls.__slots__}:
+            raise ValueError(f"no head: {row!r}")
+        numbers = [members[name] for name in ("epoch", "step")]
+        texts = [members[name] for name in ("claim", "replaced")]
+        txids = [each for each in (members["committed"], members["prepared"]) if each is not None]
+        if {*map(type, numbers + txids)} != {int} or {*map(type, texts)} != {str}:
+            raise ValueError(f"no head: {row!r}")
+        return cls(**members)
+
     def row(self) -> bytes:
         """Return the head as it is stored."""
         return dumps({name: getattr(self, name) for name in self.__slots__}).encode()
@@ -243,8 +260,8 @@ class Namespace(Saved):
     def _read_head(self) -> tuple[bytes | None, _Head]:
         (raw,) = self._store.get(self._place, _HEAD, [_KEY])
         try:
-            return raw, _Head() if raw is None else _Head(**loads(raw))
-        except (TypeError, ValueError):
+            return raw, _Head() if raw is None else _Head.from_row(raw)
+        except ValueError:
             raise StoreGoneError(
                 f"the state of {self._name!r} in {self._store.describe()} is not what was written: its head is {raw!r}. It was changed by "
                 "hand, or damaged: put it back, or remove it to start from nothing"

@@ -13,6 +13,10 @@ class NotPermittedError(StateError):
     """The store's user has no right to do this."""
 
 
+class NotOpenedError(StateError, UnrecoverableError):
+    """This process can't open the database, by a limit or a right of the system's: to wait does not help."""
+
+
 class InUseError(StateError, UnrecoverableError):
     """Another run owns what was to be claimed. The message names that run."""
 

@@ -10,9 +10,10 @@ import pytest
 import ujson
 
 from multilang.local import LocalCluster
-from multilang.state import StateError, owner
+from multilang.state import StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
+from multilang.store import claims
 from tests.cli.command import multilang
 from tests.patience import patient
 from tests.soak import combined
@@ -233,21 +234,6 @@ def test_mistakes_are_told(tmp_path):
     assert multilang("state", "reshard", WHERE, "count", 0).returncode == 2
 
 
-def test_what_an_older_version_stored_gets_the_topologys_name(redis):
-    import redis as module
-
-    conf = {**redis.conf, "topology.name": "stateful"}
-    with module.Redis(port=redis.port) as client:
-        client.hset("count-0", '"moon"', "1")
-        client.hset("count-0$txid", mapping={"commit": 4, "prepare": 4})
-        client.hset("$checkpointspout-0", '"__state"', '[4,"COMMITTED"]')
-    assert "multilang state adopt" in multilang("state", "export", WHERE, *options(conf)).stderr
-    done = multilang("state", "adopt", WHERE, *options(conf))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "2 namespaces in Redis" in done.stdout
-    assert multilang("state", "get", WHERE, "count", "moon", *options(conf)).stdout == "1\n"
-
-
 def test_a_sources_position_is_not_resharded(tmp_path):
     conf = conf_of("sqlite", None, tmp_path)
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
@@ -272,7 +258,7 @@ def test_a_file_that_a_topology_uses_is_left_alone(tmp_path, monkeypatch):
         shown = multilang("state", "reshard", WHERE, "count", 3, *options(conf))
         assert shown.returncode == 2
         assert "is in use by topology 'stateful'" in shown.stderr
-        monkeypatch.setattr(owner, "CLAIM_SECS", 0.0)
+        monkeypatch.setattr(claims, "CLAIM_SECS", 0.0)
         states = StoredStates(topology, conf)
         for what in (lambda: list(states.export()), lambda: states.load(iter([ujson.loads(EXPORTED)]), replace=True)):
             with pytest.raises(StateError, match="is in use by topology 'stateful'"):

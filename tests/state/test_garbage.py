@@ -8,7 +8,7 @@ import pytest
 import redis as redis_py
 
 from multilang.local import LocalCluster, LocalClusterError
-from multilang.state import StoreGoneError
+from multilang.state import StateError, StoreGoneError
 from multilang.state.providers import provider_of
 from tests.patience import patient
 from tests.soak import sampled
@@ -21,13 +21,13 @@ GARBAGE = [b"", b"\xff\xfe", b"nonsense", b"{", b"[]", b"{}", b"-7", b"1e400", b
 PLACES = [
     (key, field)
     for key, fields in {
-        "stateful:$checkpointspout-0": ['"__shape"', '"__state"', '"__tasks"'],
-        "stateful:$checkpointspout-0$txid": ["claim", "epoch", "size", "step", "commit"],
-        "stateful:count-0": [],
-        "stateful:count-0$prepare": [],
-        "stateful:count-0$txid": ["claim", "epoch", "size", "waiting", "step", "commit", "prepare"],
-        "stateful:$owner": ["epoch", "owner"],
-        "stateful:$beats": [],
+        "{state/stateful/$checkpointspout-0}/data": ['"__shape"', '"__state"', '"__tasks"', '"__whole"'],
+        "{state/stateful/$checkpointspout-0}/head": ["head"],
+        "{state/stateful/count-0}/data": [],
+        "{state/stateful/count-0}/prepared": [],
+        "{state/stateful/count-0}/head": ["head"],
+        "{state/stateful}/$owner": ["owner", "beats"],
+        "{state/stateful}/replacing": ["names"],
     }.items()
     for field in (None, *fields)
 ]
@@ -64,15 +64,27 @@ def test_garbage_is_one_clear_error_or_changes_no_count(redis, key, field, garba
         provider.close()
 
 
-@pytest.mark.parametrize("number", [1000, 10**15, 10**400, "nonsense", "1.5"], ids=lambda each: str(each)[:20])
-def test_a_step_that_is_typed_while_a_task_runs_is_not_taken_for_one_that_was_done(redis, number):
+@pytest.mark.parametrize("head", [b"", b"nonsense", b"{}", b"[]", b'{"step": 1000}', b'{"epoch": "1"}'])
+def test_a_head_that_is_typed_while_a_task_runs_is_not_taken_for_one_that_was_written(redis, head):
     found = provider_of({**redis.conf, "topology.name": "stateful"})
     store = opened(found, "count-0").store
     store.write([(b"1", b"1")])
-    client = redis_py.Redis(port=redis.port)
-    client.hset("stateful:count-0$txid", "step", str(number))
-    client.close()
+    with redis_py.Redis(port=redis.port) as client:
+        client.hset("{state/stateful/count-0}/head", "head", head)
     with pytest.raises(StoreGoneError, match=r"changed by (somebody else|hand)"):
         store.write([(b"1", b"2")])
     assert store.load(b"1") == b"1"
     found.close()
+
+
+@pytest.mark.parametrize("text", [*GARBAGE, b"[1]", b'["x", 1]'])
+def test_a_list_of_a_replacement_that_is_typed_is_refused_and_stays(redis, text):
+    conf = {**redis.conf, "topology.name": "stateful"}
+    found = provider_of(conf)
+    found.claim()
+    found.close()
+    with redis_py.Redis(port=redis.port) as client:
+        client.hset("{state/stateful}/replacing", "names", text)
+        with pytest.raises(StateError, match=r"the list of a replacement that is to be completed is b'"):
+            provider_of(conf).claim()
+        assert client.hget("{state/stateful}/replacing", "names") == text

@@ -1,4 +1,4 @@
-"""Redis: what is in it is what Storm's documentation promises, and it may go away for a while."""
+"""States in Redis: Storm's config names it, topologies share it, and it may go away for a while. Its rows: tests/store."""
 
 from __future__ import annotations
 
@@ -33,39 +33,6 @@ def client(redis):
     client = module.Redis(port=redis.port, decode_responses=True)
     yield client
     client.close()
-
-
-def transactions(client):
-    """Return the transactions that Storm stores there, without our fields for the progress of a write."""
-    found = client.hgetall("stateful:count-0$txid")
-    return {key: value for key, value in found.items() if key not in ("by", "step", "size", "waiting")}
-
-
-def test_the_keys_are_those_of_storms_redis_state_under_the_topologys_name(redis, client):
-    found = provider_of({**redis.conf, "topology.name": "stateful"})
-    state = opened(found, "count-0")
-    state.put("moon", 1)
-    state.put("sun", ["a", 2])
-    state.prepare_commit(3)
-    assert client.hgetall("stateful:count-0$prepare") == {'"moon"': "1", '"sun"': '["a",2]'}
-    assert transactions(client) == {"epoch": "1", "claim": "1", "prepare": "3"}
-    assert not client.exists("stateful:count-0")
-    state.commit(3)
-    assert client.hgetall("stateful:count-0") == {'"moon"': "1", '"sun"': '["a",2]'}
-    assert transactions(client) == {"epoch": "1", "claim": "1", "prepare": "3", "commit": "3"}
-    assert not client.exists("stateful:count-0$prepare")
-    state.delete("moon")
-    state.prepare_commit(4)
-    assert client.hgetall("stateful:count-0$prepare") == {'"moon"': ""}
-    state.commit(4)
-    assert client.hgetall("stateful:count-0") == {'"sun"': '["a",2]'}
-    state.put("star", 1)
-    state.prepare_commit(5)
-    state.rollback()
-    keys = set(client.keys()) - {"stateful:$beats"}
-    assert keys == {"stateful:count-0", "stateful:count-0$txid", "stateful:$owner"}
-    assert transactions(client) == {"epoch": "1", "claim": "1", "prepare": "4", "commit": "4"}
-    found.close()
 
 
 def test_a_redis_that_is_killed_and_started_again_is_waited_for(tmp_path, redis_server):
@@ -111,7 +78,7 @@ def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
 def test_a_redis_that_is_not_there_at_the_start_is_told_once_and_soon(mode, config, monkeypatch):
     # Whoever waits for as long as what runs would not come to an end.
     monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 24 * 3600)
-    monkeypatch.setattr("multilang.state.redis.START_SECS", 0.2)
+    monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.2)
     conf = {"topology.state.provider": "redis", "topology.state.provider.config": config}
     with (
         LocalCluster(mode=mode, conf=conf) as cluster,
@@ -126,7 +93,7 @@ def test_a_redis_that_is_not_there_at_the_start_is_told_once_and_soon(mode, conf
 
 
 def test_a_redis_that_answers_nothing_is_left_when_patience_is_at_its_end(monkeypatch):
-    monkeypatch.setattr("multilang.state.redis.START_SECS", 0.5)
+    monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         pool = {"host": "127.0.0.1", "port": silent.getsockname()[1], "timeout": 1000}
         start = time.monotonic()
@@ -176,19 +143,6 @@ def test_the_database_and_the_password_of_the_config_are_used(tmp_path, redis_se
         server.kill()
 
 
-def test_keys_that_are_not_of_a_state_are_named(redis, client):
-    found = provider_of(redis.conf)
-    client.set("topology:one-0", "text")
-    client.hset("topology:two-0$txid", "commit", "moon")
-    with pytest.raises(StateError, match=r"'one-0' in Redis .*WRONGTYPE"):
-        dict(found.new_state("one-0"))
-    with pytest.raises(
-        StateError, match=r"'two-0' in Redis .* has no transactions of a state in 'topology:two-0\$txid': .*moon"
-    ):
-        found.txids("two-0")
-    found.close()
-
-
 def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
     server = type(redis_server)(tmp_path)
     try:
@@ -200,8 +154,8 @@ def test_a_redis_cluster_is_named_by_its_nodes(tmp_path, redis_server):
         state.commit(1)
         assert dict(opened(found, "count-0")) == {"moon": 1}
         assert found.namespaces() == ["count-0"]
-        with pytest.raises(StateError, match="all at once"):
-            found.replace({})
+        found.replace({"count-0": {"sun": 1}, "count-1": {"star": 2}})
+        assert [dict(opened(found, name)) for name in found.namespaces()] == [{"sun": 1}, {"star": 2}]
         found.close()
     finally:
         server.kill()
@@ -321,22 +275,6 @@ def test_two_topologies_share_a_database_under_their_names(redis):
     assert (one.namespaces(), other.namespaces()) == (["count-0"], [])
     one.close()
     other.close()
-
-
-def test_a_state_without_a_topologys_name_is_neither_overlooked_nor_taken_by_chance(redis, client):
-    client.hset("count-0", '"moon"', "1")
-    client.hset("count-0$txid", mapping={"commit": 4, "prepare": 4})
-    client.hset("$checkpointspout-0", '"__state"', '[4,"COMMITTED"]')
-    conf = {**redis.conf, "topology.name": "stateful"}
-    found = provider_of(conf)
-    with pytest.raises(StateError, match=r"older version.*count-0.*multilang state adopt"):
-        found.claim()
-    found.close()
-    found = provider_of(conf)
-    assert found.adopt() == 2
-    assert found.namespaces() == ["$checkpointspout-0", "count-0"]
-    assert dict(opened(found, "count-0")) == {"moon": 1}
-    found.close()
 
 
 def test_a_database_that_was_emptied_under_its_users_is_told(redis, client):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang import LocalCluster
-from multilang.state.sqlite_file import SqliteConnection
+from multilang.store.sqlite import SqliteStore
 from tests.patience import patient
 from tests.state.conftest import conf_of
 from tests.state.test_shape import BASE, HALF, build, counted
@@ -21,17 +21,16 @@ DISK_SECS = 0.02  # for one commit; a checkpoint has dozens
 
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "at least once"])
 def test_a_topology_on_a_slow_disk_is_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
-    execute = SqliteConnection.execute
+    write = SqliteStore.compare_and_write
 
-    def slowly(connection: SqliteConnection, statement: str, *values: Any) -> Any:
-        if statement == "COMMIT":
-            time.sleep(DISK_SECS)
-        return execute(connection, statement, *values)
+    def slowly(store: SqliteStore, *arguments: Any) -> bool:
+        time.sleep(DISK_SECS)
+        return write(store, *arguments)
 
-    monkeypatch.setattr(SqliteConnection, "execute", slowly)
+    monkeypatch.setattr(SqliteStore, "compare_and_write", slowly)
     conf = {
         **conf_of("sqlite", None, tmp_path),  # a checkpoint every 0.1 s
-        "topology.name": "slow",
+        "topology.name": "shaped",
         "multilang.positions": str(tmp_path / "positions.sqlite"),
         "test.rows": HALF,
     }
