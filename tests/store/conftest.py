@@ -16,7 +16,6 @@ _numbers = itertools.count()
 @pytest.fixture(params=["redis", "zookeeper"])
 def network(request: pytest.FixtureRequest) -> tuple[int, Callable[[int], str]]:
     """The port of a server, and what makes the URL of an empty database of a port."""
-    pytest.importorskip(f"multilang.store.{request.param}")
     server = request.getfixturevalue(request.param)
     path = "1" if request.param == "redis" else f"laws-{next(_numbers)}"
     return server.port, lambda port: f"{request.param}://127.0.0.1:{port}/{path}"
