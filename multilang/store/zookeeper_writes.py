@@ -288,8 +288,7 @@ class _Request:
         from kazoo.exceptions import RolledBackError, RuntimeInconsistency
 
         client = self._writer.nodes.client
-        request = client.transaction()
-        request.operations += map(client.operation, *zip(*(each[:3] for each in self._operations), strict=True))
+        request = client.request(each[:3] for each in self._operations)
         self._results = client.commit(request, again)
         for each, result in zip(self._operations, self._results, strict=True):
             if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
