@@ -7,11 +7,9 @@ again has exactly the same rows or none, and no batch follows rows that have cha
 from __future__ import annotations
 
 from functools import cached_property, partial
-from zlib import crc32
 
 from multilang.checksums import extended
 from multilang.component.errors import ConfigError
-from multilang.protocol.codec import dumps
 from multilang.store.settings import owner_of
 from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
@@ -140,8 +138,7 @@ class PartitionRows(Source):
         first, last = _offset(start), _offset(end)
         total = self._total(partition, start)
         rows = self._rows(partition, first, last)
-        same = extended(total, rows) == end["total"] if isinstance(end, dict) else crc32(dumps(rows).encode()) == end[1]
-        if len(rows) == last - first and not same:
+        if len(rows) == last - first and extended(total, rows) != end["total"]:
             raise ReadError(
                 f"rows {first} to {last} of partition {partition} of {self._asked(lambda: self._source.name)!r} are not "
                 "what they were when they were emitted: a source must give the same rows until they are committed. Give "
@@ -158,7 +155,7 @@ class PartitionRows(Source):
 
     def committed(self, positions: Mapping[int, Any]) -> None:
         """Tell the source how far each partition is committed, as PartitionSpout tells it how far it is acked."""
-        marks = {each: _offset(positions.get(each, [0])) for each in range(self.num_partitions())}
+        marks = {each: _offset(positions.get(each, {"at": 0})) for each in range(self.num_partitions())}
         now = {each: (mark, self._ends.get(each) == mark) for each, mark in marks.items()}
         news = {each: known for each, known in now.items() if known != self._told.get(each, (0, False))}
         if news:
@@ -173,11 +170,10 @@ class PartitionRows(Source):
         at = _offset(position)
         if not at:
             return 0
-        known, about = (position["total"], position["source"]) if isinstance(position, dict) else (None, None)
         noted = self._totals.get(partition, {}).get(at)
-        if noted is not None and known in (None, noted):
+        if noted is not None and noted == position["total"]:
             return noted
-        mark = {partition: Mark(at, known, about)}
+        mark = {partition: Mark(at, position["total"], position["source"])}
         found = self._asked(
             lambda: Comparison(self._source, mark, "the transactions of this topology", "another id").finish()
         )
@@ -219,5 +215,4 @@ class PartitionRows(Source):
 
 
 def _offset(position: Any) -> int:
-    """Return the offset of a position, which older versions wrote as the pair of an offset and a checksum."""
-    return position["at"] if isinstance(position, dict) else position[0]  # type: ignore[no-any-return]
+    return position["at"]  # type: ignore[no-any-return]

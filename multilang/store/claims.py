@@ -204,20 +204,7 @@ class Claim:
 
     def check(self) -> None:
         """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or put back."""
-        found = stored_owner(self._store, self._place, self._what)
-        if found is not None and found.token == self.token:
-            return
-        if found is None or found.epoch < self.epoch or (found.epoch == self.epoch and found.token != self.token):
-            what = "is gone" if found is None else f"is one of epoch {found.epoch}, although this one has {self.epoch}"
-            raise StoreGoneError(
-                f"{describe(self._store, self._what)} was changed while it was in use: the record of its owner {what}, and what is "
-                "stored there may be gone or older, too. Nothing more is written here. Put it back, or start the topology again, which "
-                "then goes on from what is there"
-            )
-        raise FencedError(
-            f"{describe(self._store, self._what)} was taken over by {found} (epoch {found.epoch}; this one has {self.epoch}): nothing more "
-            "is written here"
-        )
+        check_owner(self._store, self._place, self.owner, self._what)
 
     def renew(self) -> int:
         """Raise the epoch of this claim, so that whoever heard only of the one before can claim nothing under it any more.
@@ -337,6 +324,37 @@ def stored_owner(store: Store, place: str, what: str = "") -> Owner | None:
             f"{describe(store, what)}: the record of its owner is {text!r}: it was changed by hand, or damaged. Put it back, or "
             "remove all that is kept there, to begin with nothing"
         ) from None
+
+
+def check_owner(store: Store, place: str, owner: Owner, what: str = "") -> None:
+    """Check that a place still has this owner, with its fence.
+
+    Raises:
+        FencedError: Somebody has claimed the place since.
+        StoreGoneError: It was deleted, or put back to an older copy.
+    """
+    found = stored_owner(store, place, what)
+    if found is None or found.token != owner.token or store.get(place, OWNER, [*owner.fence[OWNER]]) == [None]:
+        raise refusal(store, owner.epoch, found, what)
+
+
+def refusal(store: Store, epoch: int, found: Owner | None, what: str = "") -> StateError:
+    """Return the error for who has, or heard of, an epoch that is not that of the stored owner.
+
+    Returns:
+        FencedError if that owner is newer; StoreGoneError if the place was deleted, or put back to an older copy.
+    """
+    if found is not None and found.epoch > epoch:
+        return FencedError(
+            f"{describe(store, what)} was taken over by {found} (epoch {found.epoch}; this one has {epoch}): nothing more is written "
+            "here"
+        )
+    how = "is gone" if found is None else f"is another one (epoch {found.epoch}; this one has {epoch})"
+    return StoreGoneError(
+        f"{describe(store, what)} was changed while it was in use: the record of its owner {how}, and what is stored there may be "
+        "gone or older, too. Nothing more is written here. Put it back, or start the topology again, which then goes on from what is "
+        "there"
+    )
 
 
 def describe(store: Store, what: str) -> str:

@@ -75,7 +75,7 @@ def state_home() -> str:
     return os.path.join(base, "storm-multilang")
 
 
-_LONGEST = 255 - len(".sqlite-wal")  # bytes of a file's name, with those of the files beside it
+_LONGEST = 255 - len(".sqlite-journal")  # bytes of a file's name, with those of the files beside it
 
 
 def state_file(name: str, *folders: str) -> str:

@@ -35,6 +35,7 @@ _SCHEMA = (
     "CREATE TABLE rows (part INTEGER, key BLOB, value BLOB NOT NULL, PRIMARY KEY (part, key)) WITHOUT ROWID",
 )
 _BATCH = 10_000  # rows read at once
+_KEYS = 500  # rows that one statement asks for by their keys; SQLite may take no more than 999
 _BESIDE = ("-wal", "-shm")  # SQLite's log of changes, and the log's index with the locks
 _READ_BESIDE = ("-journal", *_BESIDE)  # what SQLite reads when it opens a file
 _OCTAL = re.compile(rb"\\([0-7]{3})")
@@ -64,7 +65,7 @@ class SqliteStore(Store):
     def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         with self._reading() as connection:
             part = self._part(connection, place, table) if connection is not None else None
-            return [_value(connection, part, key) for key in keys]
+            return _values(connection, part, keys)
 
     def list(self, place: str, table: str) -> Iterator[tuple[bytes, bytes]]:
         # Each portion is a statement of its own: one that is read on and on would keep the connection in the past.
@@ -116,9 +117,8 @@ class SqliteStore(Store):
         with self._writing() as connection:
             for table, rows in expected.items():
                 part = self._part(connection, place, table)
-                for key, value in rows.items():
-                    if _value(connection, part, key) != value:
-                        return False
+                if _values(connection, part, [*rows]) != [*rows.values()]:
+                    return False
             for table in cleared:
                 connection.execute("DELETE FROM rows WHERE part = ?", (self._part(connection, place, table),))
             if merged is not None:
@@ -431,11 +431,19 @@ class _Connection(sqlite3.Connection):
                 raise self._store.gone(suffix)
 
 
-def _value(connection: _Connection | None, part: int | None, key: bytes) -> bytes | None:
+def _values(connection: _Connection | None, part: int | None, keys: Sequence[bytes]) -> list[bytes | None]:
     if connection is None or part is None:
-        return None
-    found = connection.execute("SELECT value FROM rows WHERE part = ? AND key = ?", (part, key)).fetchone()
-    return None if found is None else found[0]
+        return [None] * len(keys)
+    if len(keys) == 1:
+        found = connection.execute("SELECT value FROM rows WHERE part = ? AND key = ?", (part, *keys)).fetchone()
+        return [None if found is None else found[0]]
+    rows: dict[bytes, bytes] = {}
+    for start in range(0, len(keys), _KEYS):
+        some = keys[start : start + _KEYS]
+        marks = ", ".join("?" * len(some))
+        query = f"SELECT key, value FROM rows WHERE part = ? AND key IN ({marks})"  # noqa: S608  # of marks alone
+        rows.update(connection.execute(query, (part, *some)))
+    return [rows.get(key) for key in keys]
 
 
 def _take_names(real: str) -> None:

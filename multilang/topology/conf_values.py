@@ -207,10 +207,10 @@ _OURS = {
     _SECS: "metrics.interval.secs",
     _TEXT: """
         deployment drpc.service metrics.prometheus.host parent source.group source.secret.file source.store
-        transactional.sqlite.path
+        transactional.sqlite.path transactional.store
         """,
     _NAME: "state.name",
-    _DOTTED: "state.trace transactional.store transactional.trace",
+    _DOTTED: "state.trace transactional.trace",
     Kind("the URL of a source", _is_text): "source",
     Kind("the URL of a store", _is_text): "store",
     Kind("the URL of a store, or the path of an SQLite file", _is_text): "positions",

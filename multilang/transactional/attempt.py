@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from multilang.protocol.codec import send_as_text
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 _EACH = 1 << 32  # attempts in one epoch; those of the next epoch are greater
 
 
@@ -23,22 +19,25 @@ class TransactionAttempt(str):
         attempt: The number of the attempt, which grows with each replay.
         owner: The owner of the transaction, ``ID/INCARNATION`` (``TransactionalState.owner_name``): a map belongs to one. It
             is not on the wire. A committer knows it when the commit's tuple has come; before, the incarnation is empty.
-        registry: The MapRegistry of the maps that the transactions have updated; None where that is not known.
+        opaque: Whether the spout may repeat the transaction with another batch.
+        updated: Whether a map was perhaps updated for the attempt by this object's task.
     """
 
-    __slots__ = ("attempt", "owner", "registry", "txid")
+    __slots__ = ("attempt", "opaque", "owner", "txid", "updated")
 
     txid: int
     attempt: int
     owner: str
-    registry: Any
+    opaque: bool
+    updated: bool
 
     def __new__(cls, txid: int, attempt: int, owner: str = "") -> TransactionAttempt:  # noqa: PYI034 - typing has Self from 3.11 on
         self = super().__new__(cls, f"{txid}:{attempt}")
         self.txid = txid
         self.attempt = attempt
         self.owner = owner
-        self.registry = None
+        self.opaque = False
+        self.updated = False
         return self
 
     @property

@@ -18,7 +18,7 @@ from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from multilang.component.wrapper import Execute
     from multilang.coordination.tracking import Tracking
     from multilang.protocol.messages import Tuple
-    from multilang.transactional.maps.registry import MapRegistry
 
 _REMEMBERED = 1000  # transactions whose newest attempt is remembered
 
@@ -90,12 +89,6 @@ class TransactionalBolt(_Attempts):
     committer and beside it, as one is on Storm's own page.
     """
 
-    store_conf: Mapping[str, Any] = {}
-    """The entries of the builder's own conf that name the store of the transactions."""
-
-    component = ""
-    """The bolt's id."""
-
     opaque = False
     """Whether the spout may repeat a transaction with another batch."""
 
@@ -105,48 +98,17 @@ class TransactionalBolt(_Attempts):
 
         bolt = innermost(self)
         bolt.check_start(conf)
-        registry = self._registry_of(conf)
         for found in maps_of(bolt):
             found.backing.check()
             if self.opaque:
                 found.check_opaque()
             found.check_owner(conf.get(ID))
-            if registry is not None:
-                found.check_there(registry)
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
         execute = super().start(collector, conf, context)
-        self._registry = self._registry_of(conf, context) if self.id_stream is not None else None
-        if self._registry is not None:
-            self._keep_maps()
         if self.id_stream is not None and TRACE in conf:
             self._trace(conf, context)
         return execute
-
-    def _keep_maps(self) -> None:
-        from multilang.transactional.maps.base import maps_of
-
-        maps = list(maps_of(innermost(self)))
-        finish = self._finished_id
-        if not maps or finish is None:
-            return
-
-        def finished(attempt: Any) -> None:
-            finish(attempt)
-            for found in maps:
-                found.end_batch(attempt)
-
-        self._finished_id = finished
-
-    def _registry_of(self, conf: Mapping[str, Any], context: Context | None = None) -> MapRegistry | None:
-        from multilang.transactional.maps.base import registry_of
-        from multilang.transactional.maps.registry import StoredNotes
-
-        if ID not in conf:
-            return None  # in run_bolt there are no stored transactions
-        return registry_of(
-            innermost(self), self.component, StoredNotes({**conf, **self.store_conf}), context, self.opaque
-        )
 
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of
@@ -179,7 +141,7 @@ class TransactionalBolt(_Attempts):
                 self._give_up(self._new(tup.values[0]), "this task lost it when it was started again")
             if len(tup.values) > 1:  # in run_bolt there is no coordinator, which names the owner
                 attempt: Any = self._new(tup.values[0]).id
-                attempt.owner, attempt.registry = tup.values[1], self._registry
+                attempt.owner, attempt.opaque = tup.values[1], self.opaque
         super()._identified(tup)
 
 

@@ -70,7 +70,6 @@ class TransactionalTopologyBuilder:
         self._spout = made = _made(spout_id, spout)
         self._bolts: dict[str, tuple[Any, Any]] = {}  # what is inside of the coordination, and its class
         self._builder = TopologyBuilder()
-        self._spout_conf = conf or {}
         own = {**made.component_conf, **(conf or {}), ID: id}
         self._builder.set_spout(coordinator(spout_id), TransactionalSpoutCoordinator(made), tasks=1, conf=own)
         emitter = EmitterBolt(TransactionalSpoutBatchExecutor(made), ticks=False)
@@ -201,8 +200,6 @@ class TransactionalTopologyBuilder:
                 f"bolt {id!r} subscribes to the coordinator, whose tuples are for the spout; subscribe to {self.spout_id!r}"
             )
         bolt.sources = sources
-        bolt.component = id
-        bolt.store_conf = self._spout_conf
         bolt.opaque = kind_of(self._spout) == OPAQUE
         declarer = BoltDeclarer(spec)
         for source in sources:

@@ -143,7 +143,7 @@ class _CountingCoordinator(_PartitionedCoordinator):
 
 
 class _Partitions(dict[int, RotatingTransactionalState]):
-    """The stored state of a task's partitions. It is read when an epoch begins, or at the first use of a partition."""
+    """The stored state of a task's partitions. It is read when an epoch begins."""
 
     def __init__(self, state: TransactionalState, context: Context) -> None:
         self._state = state
@@ -157,13 +157,19 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         self.clear()
         self._changes.forget()
         self._state.enter(epoch, str(self._first))
-        for name in self._state.list(USER):
-            partition = int(name)
-            if partition % self._step == self._first:
-                self[partition]
+        stored: dict[int, dict[str, Any]] = {}
+        for below, value in self._state.below(USER).items():
+            partition, _, txid = below.partition("/")
+            stored.setdefault(int(partition), {})[txid] = value
+        for each, values in stored.items():
+            if each % self._step == self._first:
+                self._add(each, values)
 
     def __missing__(self, partition: int) -> RotatingTransactionalState:
-        found = self[partition] = RotatingTransactionalState(self._changes, f"{USER}/{partition}")
+        return self._add(partition, {})
+
+    def _add(self, partition: int, values: Mapping[str, Any]) -> RotatingTransactionalState:
+        found = self[partition] = RotatingTransactionalState(self._changes, f"{USER}/{partition}", values)
         return found
 
     def mine(self, partitions: int) -> range:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from multilang.state.errors import ReshapedError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
-from multilang.transactional.names import CURRENT, KIND, METADATA, USER
+from multilang.transactional.names import KIND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def check_kind(state: TransactionalState, spout: AnySpout) -> str | None:
         spout: The topology's spout.
 
     Returns:
-        The kind of the spout that had them; None: it is not known.
+        The kind of the spout that had them; None: none had.
 
     Raises:
         ReshapedError: That spout had partitions and this one has none, or the reverse.
     """
-    before = _stored_kind(state)
+    before: str | None = state.get_data(KIND)
     now = kind_of(spout)
     if before is not None and (before == WHOLE) != (now == WHOLE):
         raise ReshapedError(
@@ -49,17 +49,3 @@ def check_kind(state: TransactionalState, spout: AnySpout) -> str | None:
             "spout that it had; or begin anew: give TransactionalTopologyBuilder another id, and its maps other names"
         )
     return before
-
-
-def _stored_kind(state: TransactionalState) -> str | None:
-    """Return the kind of the spout that had the transactions; None if it is not known, and no transaction of it was committed."""
-    known: str | None = state.get_data(KIND)
-    if known is not None:
-        return known
-    # Earlier versions stored no kind. What they stored tells as much as matters.
-    metadata = {int(txid): state.get_data(f"{METADATA}/{txid}") for txid in state.list(METADATA)}
-    if state.list(USER):
-        return OPAQUE if None in metadata.values() else PARTITIONED
-    current = state.get_data(CURRENT) or 1
-    # An opaque spout has no metadata, and a partitioned one of which no partition is stored had none.
-    return WHOLE if any(value not in (None, 0) for txid, value in metadata.items() if txid < current) else None

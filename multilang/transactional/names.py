@@ -13,7 +13,7 @@ ID = "topology.transactional.id"
 """Conf: the name under which the topology's transactions are stored. The builder sets it."""
 
 STORE = "multilang.transactional.store"
-"""Conf: the store of the transactions: sqlite, zookeeper, or a subclass of TransactionalState by its dotted name."""
+"""Conf: the store of the transactions: sqlite, zookeeper, a store's URL, or a subclass of Store by its dotted name."""
 
 
 TRACE = "multilang.transactional.trace"
@@ -33,10 +33,6 @@ def coordinator(spout: str) -> str:
 # Paths of the store.
 CURRENT = "coordinator/currtx"
 METADATA = "coordinator/meta"
-EPOCH = "coordinator/starts"
-"""The epoch, raised by each claim; attempts are counted from it. Storm has no such node."""
-BEGINS = "coordinator/begins"
-"""The last epochs, each with the transaction that was current when it was claimed: ``[[epoch, txid], ...]``."""
 INCARNATION = "coordinator/incarnation"
 """A name drawn at random when the transactions began, and the last epoch. Transactions that were removed and begin anew
 under the same id have another one."""
@@ -45,8 +41,5 @@ KIND = "coordinator/kind"
 USER = "user"
 WRITERS = "writers"
 """Below it, by the index of a spout's task: the epoch, and the number of the instance that may write for the task."""
-MAPS = "maps"
-"""Below it, by a hash of its place: a map that was updated, the bolt that did it, and the last epoch in which it did. By a
-hash of its place and the bolt: the same by the bolt's first task, with the transaction; see ``maps.registry``."""
 RUNS = "spark"
 """Below it, by the name of a run on Spark: the number of the last batch it began, and that batch's txid."""

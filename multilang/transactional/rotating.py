@@ -9,7 +9,7 @@ from multilang.protocol.codec import dumps, loads, reason_against
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from multilang.transactional.state import TransactionalState
@@ -65,14 +65,17 @@ class Changes:
 class RotatingTransactionalState:
     """The values below ``path``, which are read once.
 
-    ``changes`` stores what changes; only one task may change them.
+    Args:
+        changes: What stores the changes. Only one task may change the values.
+        path: The path.
+        values: The values, if they were read already, by transaction as text.
     """
 
-    def __init__(self, changes: Changes, path: str) -> None:
+    def __init__(self, changes: Changes, path: str, values: Mapping[str, Any] | None = None) -> None:
         self._changes = changes
         self._path = path
-        state = changes.state
-        self._values = {txid: state.get_data(self._at(txid)) for txid in sorted(map(int, state.list(path)))}
+        found = changes.state.below(path) if values is None else values
+        self._values = {txid: found[str(txid)] for txid in sorted(map(int, found))}
 
     def __contains__(self, txid: int) -> bool:
         return txid in self._values

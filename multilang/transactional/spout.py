@@ -24,7 +24,7 @@ from multilang.state.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.kinds import OPAQUE, PARTITIONED, check_kind, kind_of
-from multilang.transactional.names import BATCH_STREAM, BEGINS, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS, USER
+from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
 from multilang.transactional.steps import steps_of
@@ -45,7 +45,6 @@ ACKERS = "topology.acker.executors"
 PROCESSING, PROCESSED, COMMITTING = range(3)
 _ASK_SECS = 5.0  # until a passive coordinator asks again
 _TELL_SECS = 30.0  # how long another run may take to end before an error says that it owns the transactions
-_BEGINS = 100  # epochs of which the store knows at which transaction they began
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
@@ -136,10 +135,8 @@ class TransactionalSpoutCoordinator(Spout):
         before, kind = check_kind(self._state, self.spout), kind_of(self.spout)
         if before != kind:
             self._changes.set_data(KIND, kind)
-        if kind == PARTITIONED and before in (OPAQUE, None):
+        if kind == PARTITIONED and before == OPAQUE:
             self._forget_opaque()
-        begins = [*(self._state.get_data(BEGINS) or ()), [epoch, self._current]]
-        self._changes.set_data(BEGINS, begins[-_BEGINS:])
         self._last_attempt = TransactionAttempt.first_of(epoch)
         self._active.clear()
         self._failures = 0

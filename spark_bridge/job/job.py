@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from multilang.topology.model import Topology
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.layout import Layout
-    from spark_bridge.job.maps import CarriedNotes
     from spark_bridge.job.sources import SourceReader
     from spark_bridge.job.stateful import Saving
 
@@ -21,9 +20,7 @@ class Job:
 
     ``readers``: one for each source of the layout. ``outputs``: the streams that are wanted as results.
     ``keeps_states``: whether there may be another round, for which the states of bolts are kept. ``saving``: of a
-    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology; ``notes``: those of its
-    maps. ``ends``: "" if other rounds of
-    the same input may follow; "batch" if windows move on at its end; "input" if all windows end there.
+    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology. ``ends``: "" if other rounds of the same input may follow; "batch" if windows move on at its end; "input" if all windows end there.
     """
 
     def __init__(
@@ -40,7 +37,6 @@ class Job:
         keeps_states: bool,
         saving: Saving | None = None,
         attempt: TransactionAttempt | None = None,
-        notes: CarriedNotes | None = None,
         ends: Literal["", "batch", "input"] = "",
     ) -> None:
         self.topology = topology
@@ -54,7 +50,6 @@ class Job:
         self.keeps_states = keeps_states
         self.saving = saving
         self.attempt = attempt
-        self.notes = notes
         self.ends = ends
 
     def picked(

@@ -33,7 +33,7 @@ class RoundReport:
     checksums of its rows. ``gave_up``:
     whether something in a transaction failed. ``tasks``: task -> executed, emitted, transferred, acked, failed, errors.
     ``busy``: task -> the seconds in which it was busy, if they were measured.
-    ``kinds``: output -> the types of its columns. ``maps``: place -> what is to be noted of a map that was updated.
+    ``kinds``: output -> the types of its columns. ``updated``: whether a map was perhaps updated.
     ``digests``: worker -> what its rows, in and out, must be again if Spark makes its records anew.
     """
 
@@ -43,9 +43,9 @@ class RoundReport:
         self.tasks: dict[int, list[int]] = {}
         self.busy: dict[int, float] = {}
         self.kinds: dict[tuple[str, str], list[set[str]]] = {}
-        self.maps: dict[str, dict[str, Any]] = {}
         self.digests: dict[tuple[int, int], int] = {}
         self.gave_up = False
+        self.updated = False
         self.errors: list[tuple[int, str, int]] = []
         self.left: dict[str, set[str]] = {}
         roots: set[int] = set()
@@ -80,7 +80,7 @@ class RoundReport:
             self.busy[task] = self.busy.get(task, 0.0) + secs
         self.errors += report["errors"]
         self.gave_up |= report["gave_up"]
-        self.maps.update(report["maps"])
+        self.updated |= report["updated"]
         for component, names in report["left"].items():
             self.left.setdefault(component, set()).update(names)
         for stream, columns in report["kinds"].items():

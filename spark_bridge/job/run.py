@@ -188,7 +188,7 @@ class JobRun:
         self._topology = topology = as_declared(declared)
         self._late = late(declared)
         self._transactions = transactions
-        self._noted = False  # whether any map was updated
+        self._updated = False  # whether any map was perhaps updated
         self._saving = None
         self._is_exact = False
         if is_stateful(declared):
@@ -404,7 +404,6 @@ class JobRun:
             keeps_states=keeps_states,
             saving=self._saving,
             attempt=None if self._transactions is None else self._transactions.attempt(),
-            notes=None if self._transactions is None else self._transactions.notes(),
             ends=ends,
         )
 
@@ -415,7 +414,7 @@ class JobRun:
             assert isinstance(feed, RowFeed)
             feed.undone(rows if report.gave_up else len(failed), sums)
         if result.rounds > self._max_replays:
-            if self._transactions is not None and not self._noted:
+            if self._transactions is not None and not self._updated:
                 self._transactions.free_rows()
             said = result.errors[-1] if result.errors else "none"
             what = (
@@ -452,9 +451,7 @@ class JobRun:
             found = collected(rows_here, tasks, tell, self._described_round(job.layout, feeds, job.ends))
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)
-        if self._transactions is not None:
-            self._transactions.note(report.maps.values())
-            self._noted |= bool(report.maps)
+        self._updated |= report.updated
         for task, counts in report.tasks.items():
             sums = self._sums.setdefault(task, [0] * len(counts))
             sums[:] = [a + b for a, b in zip(sums, counts, strict=True)]

@@ -16,10 +16,9 @@ from multilang.component.base import collector_of
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
-from multilang.component.wrapper import Wrapper, innermost
+from multilang.component.wrapper import Wrapper
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
-from multilang.transactional.maps.base import registry_of
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Values
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
-    from spark_bridge.job.maps import CarriedNotes
     from spark_bridge.job.tuples import FailedRoots
 
 
@@ -56,15 +54,14 @@ def running(sc: SparkContext, attempt: TransactionAttempt | None) -> Iterator[No
 class Batch:
     """The state that the tasks of a worker share.
 
-    ``failed``: the attempt has failed, and will be replaced by another. ``notes``: those of the maps.
+    ``failed``: the attempt has failed, and will be replaced by another.
     """
 
-    __slots__ = ("attempt", "failed", "notes")
+    __slots__ = ("attempt", "failed")
 
-    def __init__(self, attempt: TransactionAttempt, notes: CarriedNotes | None = None) -> None:
+    def __init__(self, attempt: TransactionAttempt) -> None:
         """Raise SparkJobError when the attempt is over, and Spark runs this task only to restore lost outputs."""
-        self.attempt = attempt
-        self.notes = notes
+        self.attempt = TransactionAttempt(attempt.txid, attempt.attempt, attempt.owner)  # no map is updated yet
         self.failed = False
         task = TaskContext.get()
         if task is not None and task.getLocalProperty(_RUNNING) != attempt:
@@ -80,13 +77,9 @@ class TransactionalTask(StageBolt):
     def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, batch: Batch) -> None:
         super().__init__(plan, links, failed)
         self._batch = batch
-        # Of its own, since its registry is the bolt's.
-        self._attempt = TransactionAttempt(batch.attempt.txid, batch.attempt.attempt, batch.attempt.owner)
 
     def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
-        batch, attempt = self._batch, self._attempt
-        if batch.notes is not None:
-            attempt.registry = registry_of(innermost(component), self.plan.component, batch.notes, self.plan.context)
+        batch = self._batch
         ways = {name for name, route in self.plan.routes.items() if route.boxes}  # type: ignore[attr-defined]
         inner = self._inner = super().started(component, _of_batch(collector, batch, ways))
 
@@ -94,7 +87,7 @@ class TransactionalTask(StageBolt):
             if batch.failed:
                 tup.unfinished = False
             else:
-                tup.values[0] = attempt  # it was sent as text
+                tup.values[0] = batch.attempt  # it was sent as text
                 inner(tup)
 
         return execute
@@ -124,7 +117,7 @@ class TransactionalTask(StageBolt):
             return
         collector_of(component).scope.anchors = ()
         try:
-            finished(self._attempt)
+            finished(batch.attempt)
         except FailedException as error:
             batch.failed = True
             if isinstance(error, ReportedFailedException):

@@ -13,16 +13,14 @@ from multilang.component.errors import ConfigError
 from multilang.runtime.plan import storm_id
 from multilang.state.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
-from multilang.transactional.maps.registry import notes_in, path_of_note
 from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
 from spark_bridge.job.errors import SparkJobError, check_next, check_rows, stored_as
-from spark_bridge.job.maps import CarriedNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from multilang.topology.model import Topology
@@ -106,17 +104,6 @@ class Transactions:
         """Return one more attempt at the transaction that was begun, with a number that no earlier attempt had."""
         self._last_attempt += 1
         return TransactionAttempt(self.current, self._last_attempt, self._owner)
-
-    def notes(self) -> CarriedNotes:
-        """Return what is noted of the maps that these transactions have updated, for executors."""
-        return CarriedNotes(self._state.describe(), notes_in(self._state))
-
-    def note(self, made: Iterable[Mapping[str, Any]]) -> None:
-        """Store what executors noted of maps."""
-        changes = {path_of_note(note): note for note in made}
-        new = {path: note for path, note in changes.items() if self._state.get_data(path) != note}
-        if new:
-            self._state.update(new)
 
     def commit(self) -> None:
         """Store that the transaction is committed."""

@@ -73,7 +73,7 @@ class StageWorker:
         self._sent = Ledger()
         self._kept = Ledger()  # of the outputs
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
-        self._batch = None if job.attempt is None else Batch(job.attempt, job.notes)
+        self._batch = None if job.attempt is None else Batch(job.attempt)
         seed = f"{job.seed}/{job.round}/{level}/{index}"
         place = (level, index)
         self._routing = Routing(job.topology, job.assignment, job.layout, place, job.outputs, seed)
@@ -212,7 +212,7 @@ class StageWorker:
             "kinds": self._kinds,
             "left": {component: sorted(names) for component, names in left.items()},
             "gave_up": self._batch is not None and self._batch.failed,
-            "maps": {} if self._batch is None or self._batch.notes is None else self._batch.notes.made,
+            "updated": self._batch is not None and self._batch.attempt.updated,
         }
         if feed is not None:
             report["tasks"][feed.task] = (0, feed.emitted, feed.transferred, 0, 0, 0)  # type: ignore[index]

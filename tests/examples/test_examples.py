@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 from collections import Counter
 from glob import glob
 from pathlib import Path
@@ -142,10 +141,8 @@ def test_transactional_examples_count_once_and_go_on_where_the_run_before_ended(
 
     def stored(id, name):
         backing = SqliteBacking(state_file(id), name)
-        with sqlite3.connect(backing.path) as database:
-            rows = database.execute("SELECT key FROM maps WHERE map = ? AND key NOT LIKE '$%'", (name,))
-            keys = [json.loads(key) for (key,) in rows]
-        database.close()
+        rows = backing.store.list(f"map/{name}", "values")
+        keys = [json.loads(key) for key, _ in rows if not key.startswith(b"$")]
         found = TransactionalMap(backing).multi_get(keys)
         backing.close()
         return found

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.transactional.stores import zookeeper as stores
+from multilang.store import zookeeper as stores
+from multilang.transactional.names import ID
+from multilang.transactional.stores import check_state
 from tests.handover.proxy import Proxy
 from tests.servers import wait_for
 from tests.soak import SOAK
@@ -45,7 +47,7 @@ def test_a_zookeeper_that_is_there_and_slow_is_waited_for_before_a_start(
     with Proxy(zookeeper.port) as proxy, ThreadPoolExecutor(1) as threads:
         proxy.cut()
         conf = {**zookeeper.conf, "transactional.zookeeper.port": proxy.port, "transactional.zookeeper.root": "/slow"}
-        checked = threads.submit(stores.ZooKeeperTransactionalState.check, conf, "words")
+        checked = threads.submit(check_state, {**conf, ID: "words"})
         sleep(5 * stores.START_SECS)  # so slow is this network
         assert not checked.done()
         proxy.heal()

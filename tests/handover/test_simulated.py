@@ -9,11 +9,12 @@ import os
 from collections import Counter
 
 import pytest
-from kazoo.client import KazooClient
 
 from multilang.component.errors import UnrecoverableError
 from multilang.state.providers import provider_of
 from multilang.transactional import OpaqueMap, TransactionalMap
+from multilang.transactional.names import CURRENT, ID
+from multilang.transactional.stores import open_state
 from tests.handover.simulation import World, ZooKeeperWorld
 from tests.handover.transactions import OpaqueWords, build, updating
 from tests.soak import SOAK
@@ -116,20 +117,17 @@ def test_transactions_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch):
 def test_transactions_in_zookeeper_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch, zookeeper):
     conf = {**zookeeper.conf, "transactional.zookeeper.root": str(tmp_path)}
     with ZooKeeperWorld(seed, monkeypatch, zookeeper.port, 2.0) as world:
-        client = KazooClient(f"127.0.0.1:{zookeeper.port}")
-        client.start()
+        state = open_state({**conf, ID: "transactional" if seed % 2 else "opaque"})
         seen = []
 
         def goes_on():
-            [id] = client.get_children(str(tmp_path))
-            seen.append(int(client.get(f"{tmp_path}/{id}/coordinator/currtx")[0]))
+            seen.append(state.get_data(CURRENT))
             assert seen == sorted(seen), "a run that woke has written which transaction is the current one"
 
         try:
             transactions(seed, tmp_path, conf, world, goes_on)
         finally:
-            client.stop()
-            client.close()
+            state.close()
 
 
 def transactions(seed, tmp_path, store, world, also=lambda: None):

@@ -32,8 +32,7 @@ CODE = {
     ),
     "multilang.state.trace": "from . import beside\ndef Named(namespace, step, txid): ...\n",
     "multilang.transactional.store": (
-        "from multilang.transactional.stores.sqlite import SqliteTransactionalState\nfrom . import beside\n"
-        "class Named(SqliteTransactionalState): ...\n"
+        "from multilang.store.memory import MemoryStore\nfrom . import beside\nclass Named(MemoryStore): ...\n"
     ),
     "multilang.transactional.trace": "from . import beside\ndef Named(who, step, txid): ...\n",
 }

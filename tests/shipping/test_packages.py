@@ -142,7 +142,7 @@ topology = builder.build(conf={conf!r})
         ({"topology.state.provider": 42}, "topology.state.provider is 42; use a dotted name"),
         ({"topology.state.provider.config": {"keySerializerClass": 1}}, "keySerializerClass is 1; use a dotted name"),
         ({"multilang.state.trace": 1}, "multilang.state.trace is 1; use a dotted name"),
-        ({"multilang.transactional.store": 42}, "multilang.transactional.store is 42; use a dotted name"),
+        ({"multilang.transactional.store": 42}, "multilang.transactional.store is 42; use text"),
         ({"topology.ackers": "x"}, "is 'x'; use a whole number from 0"),
         ({"topology.acker.executors": -1}, "is -1; use a whole number from 0"),
         ({"topology.message.timeout.secs": "30"}, "is '30'; use seconds above 0"),
@@ -237,7 +237,7 @@ def test_a_place_that_is_not_known_yet_is_asked_for_by_the_submission_alone(
         ("import multilang.transactional as tx", "tx.RedisBacking"),
         ("import multilang.transactional", "multilang.transactional.RedisBacking"),
         ("from multilang import transactional", "transactional.RedisBacking"),
-        ("from multilang.transactional.maps import redis as maps", "maps.RedisBacking"),
+        ("from multilang.transactional.maps import backing as maps", "maps.RedisBacking"),
         ("from multilang.transactional import RedisBacking", "RedisBacking"),
         ("import multilang", "multilang.queues.RedisStreamSpout"),
     ],
@@ -278,6 +278,7 @@ topology = builder.build()
         ({"spout": 'TransactionalKafkaSpout("localhost:9092", "orders")', "conf": SQLITE}, {"confluent_kafka"}),
         ({"spout": 'OpaqueTransactionalRedisSpout(["orders"], ["word"])', "conf": SQLITE}, {"redis"}),
         ({"attribute": 'counts = TransactionalMap(RedisBacking("counts"))', "conf": SQLITE}, {"redis"}),
+        ({"attribute": 'counts = TransactionalMap("redis://localhost/0", "counts")', "conf": SQLITE}, {"redis"}),
         (
             {
                 "more": "from multilang.transactional import RedisBacking",
@@ -346,8 +347,8 @@ def test_the_lines_are_those_of_the_extras() -> None:
 
     from multilang.component.prometheus import REQUIRES
     from multilang.queues import KafkaSpout, RedisStreamSpout
+    from multilang.store.zookeeper import ZooKeeperStore
     from multilang.transactional import RedisBacking, TransactionalKafkaSpout, TransactionalRedisSpout
-    from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
 
     mine = [line.split(";") for line in metadata.requires("storm-multilang") or ()]
     extras = [f'extra == "{name}"' for name in ("kafka", "metrics", "redis", "zookeeper")]
@@ -359,6 +360,6 @@ def test_the_lines_are_those_of_the_extras() -> None:
         RedisStreamSpout,
         TransactionalKafkaSpout,
         TransactionalRedisSpout,
-        ZooKeeperTransactionalState,
+        ZooKeeperStore,
     )
     assert lines == {line for each in users for line in each.requires.values()} | set(REQUIRES.values())

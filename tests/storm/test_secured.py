@@ -21,7 +21,7 @@ from kazoo.exceptions import NoAuthError, NoNodeError
 from multilang.shipping.cluster.artifacts import runs_sources
 from multilang.state import StateError
 from multilang.state.providers import provider_of
-from multilang.transactional.stores.zookeeper import ZooKeeperTransactionalState
+from multilang.transactional.stores import open_state
 from multilang.transport.digest import DigestMd5
 from multilang.transport.keys import SIMPLE
 from tests.authority import Authority
@@ -313,11 +313,12 @@ def test_transactions_in_its_zookeeper_belong_to_their_topology(secured: Secured
         "storm.zookeeper.topology.auth.scheme": "digest",
         "storm.zookeeper.superACL": secured.conf["storm.zookeeper.superACL"],
         "storm.id": "run-1",
+        "topology.transactional.id": "secured",
     }
-    with closing(ZooKeeperTransactionalState({**conf, PAYLOAD: {"file": str(secret)}}, "secured")) as state:
+    with closing(open_state({**conf, PAYLOAD: {"file": str(secret)}})) as state:
         state.claim()
         state.update({"coordinator/currtx": 7})
-        with closing(ZooKeeperTransactionalState({**conf, PAYLOAD: "counts:guessed"}, "secured")) as other:
+        with closing(open_state({**conf, PAYLOAD: "counts:guessed"})) as other:
             for use in (other.claim, lambda: other.get_data("coordinator/currtx")):
                 with pytest.raises(StateError, match="belongs to who made it with other credentials") as caught:
                     use()

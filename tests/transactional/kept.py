@@ -4,49 +4,43 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from multilang.store.memory import MemoryStore
 from multilang.transactional import TransactionalState
-from multilang.transactional.names import EPOCH, INCARNATION, WRITERS
+from multilang.transactional.names import INCARNATION
+
+TABLES = ("coordinator", "user", "spark")
+
+
+class KeptStore(MemoryStore):
+    """Rows that stay in this process, so that a restarted task finds them. ``test.database`` tells stores apart."""
+
+    rows: ClassVar[dict] = {}
+
+    def __init__(self, url, conf, setting):
+        super().__init__(url, conf, setting)
+        self._places, self._lock = self.rows.setdefault(conf["test.database"], (self._places, self._lock))
 
 
 class Kept(TransactionalState):
-    """A state that stays in this process, so that a restarted task finds it. ``test.database`` tells trees apart."""
-
-    trees: ClassVar[dict] = {}
+    """Transactions in such a store."""
 
     def __init__(self, conf, id):
-        super().__init__(conf, id)
-        self.tree = self.trees.setdefault(conf["test.database"], {})
+        super().__init__(KeptStore("kept:", conf, "kept"), id, conf)
+        self.conf = conf
 
     @property
     def stored(self):
         """All that transactions left, without who may write it."""
-        return {path: value for path, value in self.tree.items() if not path.startswith((EPOCH, INCARNATION, WRITERS))}
-
-    def get_data(self, path):
-        return self.tree.get(path)
-
-    def compare_and_write(self, expected, values, deleted=()):
-        if any(self.tree.get(path) != value for path, value in expected.items()):
-            return False
-        self.tree.update(values)
-        for path in deleted:
-            self.tree.pop(path, None)
-        return True
-
-    def list(self, path):
-        below = f"{path}/"
-        return list({key[len(below) :].partition("/")[0] for key in self.tree if key.startswith(below)})
-
-    def close(self):
-        pass
+        found = {f"{table}/{name}": value for table in TABLES for name, value in self.below(table).items()}
+        return {path: value for path, value in found.items() if path != INCARNATION}
 
 
 def kept_conf(database, **more):
     """A conf with an empty store of its own."""
-    Kept.trees.pop(database, None)
+    KeptStore.rows.pop(database, None)
     return {
         "topology.transactional.id": "kept",
-        "multilang.transactional.store": f"{__name__}.Kept",
+        "multilang.transactional.store": f"{__name__}.KeptStore",
         "test.database": database,
         **more,
     }

@@ -44,7 +44,7 @@ class NumberSpout(TransactionalSpout):
 
 @pytest.fixture
 def conf(request):
-    return kept_conf(request.node.name, **{"topology.max.spout.pending": 3})
+    return kept_conf(request.node.name, **{"topology.max.spout.pending": 3, "storm.id": "run-1"})
 
 
 def started(conf, ready=()):
@@ -144,7 +144,6 @@ def test_one_that_is_started_again_goes_on_with_what_is_stored(conf):
         run.next()
     assert Kept(conf, "kept").stored == {
         "coordinator/currtx": 3,
-        "coordinator/begins": [[1, 1]],
         "coordinator/kind": "TransactionalSpout",
         **{f"coordinator/meta/{txid}": {"from": 10 * txid - 10} for txid in (2, 3, 4, 5)},  # 2 is that before the first
     }
@@ -188,8 +187,9 @@ def test_one_that_fails_again_and_again_is_begun_again_after_a_pause(conf, monke
         ({"topology.max.spout.pending": 0}, "from 1"),
         ({"topology.max.spout.pending": "many"}, "is 'many'"),
         ({"topology.transactional.id": "a/b"}, "without '/'"),
-        ({"multilang.transactional.store": "redis"}, "can't be imported"),
-        ({"multilang.transactional.store": "collections.Counter"}, "not a subclass of TransactionalState"),
+        ({"multilang.transactional.store": "redis"}, r"redis://HOST:PORT/DATABASE"),
+        ({"multilang.transactional.store": "nowhere.Store"}, "can't be imported"),
+        ({"multilang.transactional.store": "collections.Counter"}, "not a subclass of multilang.store.Store"),
         ({"multilang.transactional.store": 5}, "is 5"),
     ],
 )

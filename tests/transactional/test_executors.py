@@ -48,9 +48,10 @@ def without_history(stored):
 
 @pytest.fixture
 def store(request):
-    found = Kept(kept_conf(request.node.name), "words")
+    found = Kept(kept_conf(request.node.name), "kept")
     found.claim()
-    return found
+    yield found
+    found.close()
 
 
 def context(index=0, tasks=1):

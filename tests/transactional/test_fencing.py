@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from multilang.protocol.codec import loads
-from multilang.state import owner as owners
 from multilang.state.errors import FencedError, InUseError, StateError
+from multilang.store import claims as owners
 from multilang.testing import run_spout
 from multilang.transactional import (
     MemoryTransactionalSpout,
@@ -20,7 +20,7 @@ from multilang.transactional.bolts import EmitterBolt, TransactionalSpoutBatchEx
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM
 from multilang.transactional.spout import TransactionalSpoutCoordinator
 from multilang.transactional.state import OutdatedError
-from multilang.transactional.stores import open_state
+from multilang.transactional.stores import check_state, open_state
 from tests.coordination.task import Task
 from tests.patience import patient
 from tests.transactional.kept import kept_conf
@@ -264,10 +264,9 @@ def test_a_coordinator_that_was_replaced_tells_it_once_on_storm_and_goes_on_when
     assert len(old.errors) == 1
     assert "taken over by" in old.errors[0]
     assert "waits until the transactions are free" in old.errors[0]
-    if conf["multilang.transactional.store"] in ("sqlite", "zookeeper"):  # which know whether the other one lives
-        now[0] += 100
-        assert old.next() == []
-        assert len(old.errors) == 1
+    now[0] += 100
+    assert old.next() == []
+    assert len(old.errors) == 1
     other.close()
     now[0] += 100
     old.next()
@@ -277,7 +276,6 @@ def test_a_coordinator_that_was_replaced_tells_it_once_on_storm_and_goes_on_when
     assert len(old.errors) == 1
 
 
-@pytest.mark.parametrize("conf", STORES[1:], indirect=True)
 def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened, monkeypatch):
     monkeypatch.setattr(owners, "CLAIM_SECS", 0.5)
     first = opened()
@@ -289,12 +287,11 @@ def test_a_second_run_is_refused_by_name_and_changes_nothing(conf, opened, monke
     with pytest.raises(InUseError, match=who):
         other.claim()
     with pytest.raises(InUseError, match=who):
-        type(first).check({**conf, **second}, conf["topology.transactional.id"])
+        check_state({**conf, **second})
     first.set_data("coordinator/currtx", 8)
     assert first.epoch == 1
 
 
-@pytest.mark.parametrize("conf", STORES[1:], indirect=True)
 def test_a_second_run_waits_on_storm_without_being_started_again_and_again(conf, monkeypatch):
     monkeypatch.setattr(owners, "CLAIM_SECS", 0.5)
     now = [0.0]
@@ -317,7 +314,6 @@ def test_a_second_run_waits_on_storm_without_being_started_again_and_again(conf,
     assert begun(second)
 
 
-@pytest.mark.parametrize("conf", STORES[1:], indirect=True)
 def test_a_run_that_was_taken_over_from_does_not_come_back_in_the_embedded_cluster(opened):
     """Its coordinator died, or was killed, and its parent starts it again."""
     opened().claim()

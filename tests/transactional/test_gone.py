@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from multilang.transactional import SqliteBacking, TransactionalMap
-from multilang.transactional.stores.sqlite import PATH
+from multilang.transactional.stores import PATH
 from tests.patience import patient
 from tests.servers import wait_for
 from tests.transactional.topologies import counts_of

@@ -1,17 +1,15 @@
-"""The owner's record is deleted, and what it owns stays: in every store that is noticed at the next write, and no epoch falls."""
+"""The owner's record is deleted, and what it owns stays: that is noticed at the next write, and no epoch falls."""
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 
 import pytest
-import redis as redis_package
 
-from multilang.state import owner as owners
 from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.providers import provider_of
-from multilang.transactional.names import EPOCH
+from multilang.store import claims, open_store
+from multilang.store.claims import OWNER
 from multilang.transactional.stores import open_state
 
 
@@ -50,96 +48,65 @@ class Transactions:
         return epoch
 
     def write(self, value):
-        self._state.set_data("coordinator/meta", value)
+        self._state.set_data("coordinator/kind", value)
 
     def read(self):
-        return self._state.get_data("coordinator/meta")
+        return self._state.get_data("coordinator/kind")
 
     def close(self):
         self._state.close()
 
 
-def in_sqlite(path):
-    def lose():
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-            assert connection.execute("DELETE FROM owners").rowcount == 1
-
-    return lose
-
-
-def in_redis(port, key, *fields):
-    def lose():
-        with redis_package.Redis(port=port) as client:
-            assert client.hdel(key, *fields) if fields else client.delete(key)
-
-    return lose
+@pytest.fixture(params=["sqlite", "redis", "zookeeper"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite://{tmp_path}/shop.sqlite"
+    return f"{request.param}://127.0.0.1:{request.getfixturevalue(request.param).port}/{0 if request.param == 'redis' else tmp_path.name}"
 
 
-def in_zookeeper(conf):
-    def lose():
-        state = open_state(conf)
-        state._client.call("delete", state._client.at(EPOCH))
-        state.close()
-
-    return lose
-
-
-@pytest.fixture(
-    params=[
-        "states sqlite",
-        "states redis",
-        "transactions sqlite",
-        "transactions zookeeper",
-    ]
-)
-def store(request, tmp_path, monkeypatch):
+@pytest.fixture(params=[States, Transactions])
+def store(request, url, tmp_path, monkeypatch):
     """Return the functions that make an owner for a run, and delete the record."""
-    monkeypatch.setattr(owners, "LEASE_SECS", 0.5)
-    monkeypatch.setattr(owners, "BEAT_SECS", 5.0)
-    kind, place = request.param.split()
-    conf = {"topology.name": "shop", "multilang.parent": "local", "topology.transactional.id": f"lost {tmp_path.name}"}
-    path = str(tmp_path / "kept.sqlite")
-    if place == "sqlite":
-        lose = in_sqlite(path)
-        conf |= {
-            "topology.state.provider.config": {"path": path},
-            "multilang.transactional.sqlite.path": path,
-        }
-    elif place == "redis":
-        port = request.getfixturevalue("redis").port
-        conf |= {
-            **request.getfixturevalue("redis").conf,
-            "topology.name": "shop",
-        }
-        lose = in_redis(port, "shop:$owner")
-    else:
-        conf |= {**request.getfixturevalue("zookeeper").conf, "topology.name": "shop"}
-        lose = in_zookeeper(conf)
+    monkeypatch.setattr(claims, "LEASE_SECS", 0.5)
+    monkeypatch.setattr(claims, "BEAT_SECS", 5.0)
+    name = f"shop {tmp_path.name}"
+    conf = {
+        "topology.name": name,
+        "multilang.parent": "local",
+        "topology.transactional.id": name,
+        "multilang.store": url,
+    }
     made = []
 
     def make(run):
-        made.append({"states": States, "transactions": Transactions}[kind](conf, run))
+        made.append(request.param(conf, run))
         return made[-1]
+
+    def lose():
+        with closing(open_store(url, conf)) as kept:
+            place = f"{'state' if request.param is States else 'transactions'}/{name}"
+            assert [*kept.list(place, OWNER)]
+            kept.compare_and_write(place, {}, {}, [OWNER])
 
     yield make, lose
     for each in made:
         each.close()
 
 
-@pytest.mark.parametrize("claims", [1, 3])
-def test_a_record_that_is_lost_is_noticed_and_the_next_epoch_is_higher_than_all_before(store, claims):
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_record_that_is_lost_is_noticed_and_the_next_epoch_is_higher_than_all_before(store, times):
     make, lose = store
-    for number in range(claims):
+    for number in range(times):
         old = make("run")
         epoch = old.claim()
         old.write(f"old {number}")
-    assert epoch == claims
+    assert epoch == times
     lose()
     with pytest.raises(StoreGoneError):
         old.write("lost")
     new = make("run")
     assert new.claim() > epoch
-    assert new.read() == f"old {claims - 1}"
+    assert new.read() == f"old {times - 1}"
     new.write("new")
     with pytest.raises(StateError) as caught:
         old.write("late")
@@ -149,10 +116,10 @@ def test_a_record_that_is_lost_is_noticed_and_the_next_epoch_is_higher_than_all_
     assert latest.read() == "new"
 
 
-@pytest.mark.parametrize("claims", [1, 3])
-def test_an_owner_that_sleeps_while_its_record_is_lost_and_another_claims_writes_nothing(store, claims):
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_owner_that_sleeps_while_its_record_is_lost_and_another_claims_writes_nothing(store, times):
     make, lose = store
-    for number in range(claims):
+    for number in range(times):
         old = make("run")
         epoch = old.claim()
         old.write(f"old {number}")

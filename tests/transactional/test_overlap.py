@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 from multilang.local import LocalCluster, LocalClusterError
+from multilang.store import open_store
+from multilang.store.claims import stored_owner
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from multilang.transactional.names import CURRENT, ID
-from multilang.transactional.stores import open_state
-from multilang.transactional.stores.sqlite import PATH
+from multilang.transactional.stores import PATH, open_state
 from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import SOAK
@@ -122,7 +123,8 @@ def test_a_topology_whose_transactions_are_taken_over_ends_with_one_line_and_is_
         run = cluster.submit(transactional)
         with closing(open_state({**conf, "multilang.transactional.store": "sqlite", ID: "words"})) as looks:
             run.wait(until=lambda _: looks.get_data(CURRENT), timeout=patient(60))
-            run_of_it = looks.owner().run
+        with closing(open_store(f"sqlite:{conf[PATH]}")) as store:
+            run_of_it = stored_owner(store, "transactions/words").run
         another = {**conf, "multilang.transactional.store": "sqlite", ID: "words", "storm.id": run_of_it}
         with closing(open_state(another)) as taker:
             taker.claim()

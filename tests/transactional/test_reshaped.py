@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
-from sqlite3 import connect
 
 import pytest
 
@@ -22,7 +20,6 @@ from multilang.transactional import (
     TransactionalSpout,
     TransactionalTopologyBuilder,
 )
-from multilang.transactional.names import KIND
 from tests.patience import patient
 from tests.soak import chosen
 
@@ -149,32 +146,6 @@ def test_a_batch_that_was_read_and_not_counted_is_counted_by_the_other_form(tmp_
     with pytest.raises(Exception, match="CutOff"):
         run(tmp_path, {**BASE, "kind": before}, ends, before=True)
     assert run(tmp_path, {**BASE, "kind": after}) == COUNTS
-
-
-def forget_kind(folder):
-    """Leave the transactions as earlier versions stored them."""
-    with closing(connect(folder / "transactions.sqlite")) as base:
-        found = base.execute("DELETE FROM nodes WHERE path LIKE ?", [f"%{KIND}"]).rowcount
-        base.commit()
-    assert found == 1
-
-
-@pytest.mark.parametrize("ends", chosen([1, 2], 2))
-def test_an_opaque_spouts_transactions_of_an_earlier_version_go_on_with_its_other_form(tmp_path, ends):
-    with pytest.raises(Exception, match="CutOff"):
-        run(tmp_path, {**BASE, "kind": "opaque"}, ends, before=True)
-    forget_kind(tmp_path)
-    assert run(tmp_path, {**BASE, "kind": "same"}) == COUNTS
-
-
-@pytest.mark.parametrize(("before", "after"), [("whole", "same"), ("same", "whole"), ("opaque", "whole")])
-def test_transactions_of_an_earlier_version_are_refused_to_another_kind(tmp_path, before, after):
-    with pytest.raises(Exception, match="CutOff"):
-        run(tmp_path, {**BASE, "kind": before}, 2)
-    forget_kind(tmp_path)
-    with pytest.raises(Exception, match=r"were begun by a \w+, and \w+ is a \w+, .*all would be counted again"):
-        run(tmp_path, {**BASE, "kind": after})
-    assert run(tmp_path, {**BASE, "kind": before}) == COUNTS
 
 
 @pytest.mark.parametrize(

@@ -1,41 +1,54 @@
-"""The interface to where a map's values are stored: two calls, each of them one round trip for a whole batch."""
+"""The storage of a map: a place of a store, ``map/NAME``, in which a batch is one read and one write."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import os
+
+from multilang.store.opening import open_store
+from multilang.store.redis_access import settings
+from multilang.store.redis_client import REQUIRES
+from multilang.store.settings import place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, TypeAlias
 
-    Row: TypeAlias = tuple[str, str | None, str]  # a key, the value it had when it was read, the value to be put
+    from multilang.store.interface import Store
+
+    Row: TypeAlias = tuple[bytes, bytes | None, bytes]  # a key, the value it had when it was read, the value to be put
+
+_TABLE = "values"
 
 
-class Backing(ABC):
-    """Storage of keys and values, which are texts (Storm's IBackingMap).
+class Backing:
+    """The keys and values of a map in a store (Storm's IBackingMap).
 
-    It opens what it needs at its first use, so that it can be declared with the topology and used in its tasks. If
-    something can't be read or written, it raises a StateError that names the place.
+    The store connects at its first use, so that a map can be declared with the topology and used in its tasks. If something
+    can't be read or written, StateError names the place.
 
-    Attributes:
-        requires: The packages that workers need: import names, and what to install for each; see
-            ``Component.requires``.
-        durable: Whether another process, and a later one, finds the values.
-        local: Whether only this machine can reach the values, as with files. Executors of a Spark cluster can't use them
-            then.
+    Args:
+        store: The URL of a store, such as ``sqlite:///var/lib/counts.sqlite``, or a store.
+        name: The map's name there.
+        conf: What belongs into no URL, such as ``multilang.redis.access``.
     """
 
-    requires: Mapping[str, str] = {}
+    def __init__(self, store: str | Store, name: str = "map", conf: Mapping[str, Any] | None = None) -> None:
+        self.store = open_store(store, conf, "the place of a map") if isinstance(store, str) else store
+        self.name = name
+        self._place = place_of("map", name)
 
-    durable: bool = True
+    @property
+    def durable(self) -> bool:
+        """True if another process, and a later one, finds the values."""
+        return self.store.durable
 
-    local: bool = False
+    @property
+    def local(self) -> bool:
+        """True if only this machine can reach the values, as with files. Executors of a Spark cluster can't use them then."""
+        return self.store.local
 
-    _opened: Any = None
-
-    @abstractmethod
-    def multi_get(self, keys: Sequence[str]) -> list[str | None]:
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the value of each key, None if there is none.
 
         Args:
@@ -44,8 +57,8 @@ class Backing(ABC):
         Raises:
             StateError: The values can't be read.
         """
+        return self.store.get(self._place, _TABLE, keys)
 
-    @abstractmethod
     def multi_put(self, rows: Sequence[Row]) -> bool:
         """Put all rows at once, if each key still has the value that was read.
 
@@ -58,28 +71,76 @@ class Backing(ABC):
         Raises:
             StateError: The values can't be written.
         """
+        before = {key: was for key, was, _ in rows}
+        changes = {key: value for key, was, value in rows if value != was}
+        return self.store.compare_and_write(self._place, {_TABLE: before}, {_TABLE: changes})
 
-    def check(self) -> None:  # noqa: B027 - not every backing can be out of reach
-        """Check that the backing can be used. Called before the embedded cluster starts a topology.
+    def check(self) -> None:
+        """Check that the store can be used. Called before the embedded cluster starts a topology.
 
         Raises:
             StateError: It can't be used now.
         """
+        self.store.close()  # an earlier run in this process may have used what is there no more
+        self.store.check()
 
-    @abstractmethod
     def describe(self) -> str:
         """Return the place in the words of a message."""
+        return f"map {self.name!r} in {self.store.describe()}"
 
     def close(self) -> None:
         """Close what is open. The next use opens it again."""
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        self.store.close()
 
     def __deepcopy__(self, memo: object) -> Backing:
         """Return the backing itself: a batch bolt is copied for each batch, and all copies write to the same place."""
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the backing without its connection, which can't go to another process."""
-        return {**self.__dict__, "_opened": None}
+
+class MemoryBacking(Backing):
+    """A map in this process: for tests, and for values that need not survive it."""
+
+    def __init__(self) -> None:
+        super().__init__("memory:")
+
+
+class SqliteBacking(Backing):
+    """A map in an SQLite file: durable on one machine, without a server.
+
+    Args:
+        path: The file, which may have several maps.
+        name: The map's name in the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], name: str = "map") -> None:
+        super().__init__(f"sqlite:{os.path.abspath(os.path.expanduser(path))}", name)
+
+
+class RedisBacking(Backing):
+    """A map in Redis. A Redis that is being started again is waited for, up to 20 seconds. Needs the extra ``redis``.
+
+    Args:
+        name: The map's name.
+        host: The server's host.
+        port: The server's port.
+        database: The number of the database.
+        timeout: Milliseconds that an answer may take.
+        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
+            ``cert`` and ``key``, each optional; a missing password is that in the environment, ``MULTILANG_REDIS_PASSWORD``.
+    """
+
+    requires: Mapping[str, str] = REQUIRES
+
+    def __init__(
+        self,
+        name: str,
+        host: str = "localhost",
+        port: int = 6379,
+        database: int = 0,
+        timeout: int = 2000,
+        access: Mapping[str, Any] | None = None,
+    ) -> None:
+        from multilang.store.redis import RedisStore
+
+        where = settings(host, port, database, timeout, access)
+        super().__init__(RedisStore("redis:", setting="the RedisBacking", settings=where), name)

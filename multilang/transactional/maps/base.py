@@ -1,43 +1,36 @@
 """The common part of both maps: read a batch's keys, change them by the map's rule, put them if nobody changed them.
 
-The rules of ``multilang.state.owner`` hold. A map belongs to the owner of transactions (``TransactionAttempt.owner``) and
-keeps its name and epoch in a row of its own, ``$owner``. The first update claims it, and the first one of a higher epoch
-raises it. Each put compares that row, too, so that the backing itself refuses who is not the newest owner. The row is where
-the values are: who removes the map removes it, too. A map that an earlier version wrote has no such row, and belongs to
-who updates it first. Another row, ``$last/BOLT``, tells an older copy; see ``registry``.
+The laws of ``multilang.store.interface`` hold. A map belongs to the owner of transactions (``TransactionAttempt.owner``) and
+keeps its name, its epoch and the map's kind in a row of its own, ``$owner``, which stands for a fence. The first update makes
+it, and the first one of a higher epoch raises that. Each put compares the row, too, so that the store itself refuses who is
+not the newest owner. The row is where the values are: who removes the map removes it, too.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import partial
+from typing import ClassVar
 
 from multilang.component.errors import UnrecoverableError
 from multilang.protocol.codec import dumps, loads, reason_against
-from multilang.state.api import unheard
-from multilang.state.errors import StateError, StoreGoneError
 from multilang.state.serializers import JsonKeySerializer
+from multilang.store.errors import StateError, StoreGoneError
+from multilang.store.interface import unheard
 from multilang.transactional.maps.backing import Backing
-from multilang.transactional.maps.registry import MapRegistry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from typing import Any, TypeAlias
 
-    from multilang.component.context import Context
     from multilang.transactional.attempt import TransactionAttempt
     from multilang.transactional.maps.backing import Row
-    from multilang.transactional.maps.registry import MapNotes
 
     Change: TypeAlias = int | float | Callable[[Any], Any]
     Stored: TypeAlias = dict[str, Any]  # {"value": 3, "txid": 7, "attempt": 123}
 
-_OWNER = "$owner"  # no key's name: a text's is quoted
-_LAST = object()  # among the keys of a batch, stands for the row of the registry
-_OTHERS = object()  # the same for the row below
-OPAQUE_RECORD = "$transaction"
-"""The row that an OpaqueMap has of its last transaction, and a TransactionalMap has not."""
+_OWNER = b"$owner"  # no key's name: a text's is quoted
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
@@ -62,30 +55,35 @@ class UpdateMap(ABC):
     value is stored as a JSON object, with the transaction and the attempt that wrote it.
 
     Args:
-        backing: The storage of the values.
+        backing: Where the values are stored: a store's URL, such as ``sqlite:///var/lib/counts.sqlite``, or a Backing.
+        name: The map's name there, if that is given by its URL.
 
     Attributes:
         trace: Called with each step of an update: "read", "put" and "done"; see ``multilang.transactional.steps``.
     """
+
+    kind: ClassVar[str]
+    """The name of the map's rule, as it is stored."""
 
     trace: Callable[[str], None] = staticmethod(unheard)
 
     same_batches = False
     """Whether a transaction that is repeated must have the batch that it had."""
 
-    _record: str | None = None
+    _record: bytes | None = None
     """The name under which the map stores data about itself. It is no key's name."""
 
     _seen: tuple[str, int] | None = None
     """The owner and epoch of the map's row when this process updated it last."""
 
-    def __init__(self, backing: Backing) -> None:
+    def __init__(self, backing: Backing | str, name: str = "map") -> None:
         given: object = backing
-        if not isinstance(given, Backing):
+        if not isinstance(given, Backing | str):
             raise TypeError(
-                f'a map is made of where its values are, {type(self).__name__}(SqliteBacking("counts.sqlite")), not of {given!r}'
+                f'a map is made of where its values are, {type(self).__name__}(SqliteBacking("counts.sqlite")) or '
+                f'{type(self).__name__}("sqlite:counts.sqlite"), not of {given!r}'
             )
-        self.backing = backing
+        self.backing = Backing(backing, name) if isinstance(backing, str) else backing
 
     def get(self, key: Hashable, default: Any = None) -> Any:
         """Return the value of ``key``.
@@ -103,9 +101,7 @@ class UpdateMap(ABC):
             keys: Strings, integers, or tuples of these.
         """
         _, record, texts = self._read(_names(keys))
-        found = {
-            key: self._current(self._decoded(key, text), record) for key, text in texts.items() if text is not None
-        }
+        found = {key: self._current(loads(text), record) for key, text in texts.items() if text is not None}
         return {key: value for key, value in found.items() if value is not None}
 
     def update(self, attempt: TransactionAttempt, changes: Mapping[Any, Change]) -> dict[Any, Any]:
@@ -125,59 +121,38 @@ class UpdateMap(ABC):
         Raises:
             NotOwnerError: The map belongs to another transactional id.
             OrderError: A later transaction has updated a key already.
-            MapUseError: A key was updated twice in the batch, or was not stored by a map of this kind; or the spout is
+            MapUseError: A key was updated twice in the batch; or a map of the other kind was here before; or the spout is
                 opaque, and the map is not for such.
             StateError: The transactions were claimed again since.
-            StoreGoneError: The map's own rows were deleted, or it is an older copy.
+            StoreGoneError: The map was deleted while it was in use.
             TypeError: A change is neither a number nor a function.
             ValueError: JSON can't express a new value.
         """
         txid, number = _numbers(attempt)
-        if attempt.registry is not None and attempt.registry.opaque:
+        if attempt.opaque:
             self.check_opaque()
-        registry: MapRegistry | None = attempt.registry if self.backing.durable else None
-        is_first = registry is not None and self._seen != (attempt.owner, attempt.epoch)
         functions = {key: _function(key, change) for key, change in changes.items()}
         names = _names(changes)
-        keeps_last = registry is not None and self._record is None
-        names |= {} if registry is None else self._rows_beside(registry, is_first)
-        tried: dict[Any, str] = {}  # texts that may be stored although the answer was lost
         for _ in range(TRIES):
-            noted = registry.noted(self.backing.describe()) if registry is not None and is_first else None
             self.trace("read")
             owner, record, texts = self._read(names)
-            mine = self._owner_row(owner, attempt)
-            last, others = texts.pop(_LAST, None), texts.pop(_OTHERS, None)
-            self._check_kind(last if is_first else None, others)
-            if registry is not None and noted is not None:
-                registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
-            rows = self._next_record(record, txid, number)
+            rows = [self._owner_row(owner, attempt), *self._next_record(record, txid, number)]
             results: dict[Any, Any] = {}
             for key, text in texts.items():
                 before = None
                 if text is not None:
-                    stored = self._decoded(key, text)
-                    if text != tried.get(key):
-                        self._check(key, stored, txid, number)
-                    if text == tried.get(key) or self._is_done(stored, txid):
+                    stored = loads(text)
+                    self._check(key, stored, txid, number)
+                    if self._is_done(stored, txid):
                         results[key] = stored["value"]
                         continue
                     before = self._before(stored, txid, record)
                 results[key] = functions[key](before)
-                tried[key] = _encoded(key, self._new(results[key], txid, number, before))
-                rows.append((names[key], text, tried[key]))
-            is_kept = registry is not None and keeps_last and registry.may_keep(self.backing.describe())
-            if registry is not None and is_kept and int(last or 0) < txid:
-                rows.append((registry.row, last, str(txid)))
-            if mine is not None and (rows or mine[1] != mine[2]):
-                rows.append(mine)
+                rows.append((names[key], text, _encoded(key, self._new(results[key], txid, number, before))))
             self.trace("put")
-            if not rows or self.backing.multi_put(rows):
+            attempt.updated = True
+            if all(was == now for _, was, now in rows) or self.backing.multi_put(rows):
                 self._seen = attempt.owner, attempt.epoch
-                if registry is not None and (is_first or not registry.keeps):
-                    registry.note(self.backing.describe(), attempt)
-                if registry is not None and is_kept:
-                    registry.keep(self.backing.describe(), attempt)
                 self.trace("done")
                 return results
         raise StateError(
@@ -207,44 +182,19 @@ class UpdateMap(ABC):
             )
 
     def check_owner(self, id: str | None) -> None:
-        """Check that the map may be updated by these transactions. Called before the embedded cluster starts a topology.
+        """Check that this map may be updated by these transactions. Called before the embedded cluster starts a topology.
 
         Args:
             id: The transactional id; None: it is not known.
 
         Raises:
             NotOwnerError: The map belongs to another transactional id.
+            MapUseError: A map of the other kind was here before.
             StateError: The map can't be read.
         """
+        owner, *_ = self._read({})
         if id is not None:
-            self._check_owner(_MapOwner.of(self.backing.multi_get([_OWNER])[0]), f"{id}/")
-
-    def check_there(self, registry: MapRegistry) -> None:
-        """Check that the map is still there if it was updated before. Called like ``check_owner``.
-
-        Args:
-            registry: The maps that the transactions have updated.
-
-        Raises:
-            StoreGoneError: It is gone, or an older copy.
-            MapUseError: A map of another kind updated it.
-            StateError: The map or the transactions can't be read.
-        """
-        if self.backing.durable:
-            noted = registry.noted(self.backing.describe())
-            owner, last, record = self.backing.multi_get([_OWNER, registry.row, OPAQUE_RECORD])
-            self._check_kind(last, record)
-            registry.compare(self.backing.describe(), noted, _epoch_in(owner), last)
-
-    def end_batch(self, attempt: TransactionAttempt) -> None:
-        """Note in the map that a batch which may have changed nothing here is complete. Called by the bolt's wrapper.
-
-        Args:
-            attempt: The batch's id.
-        """
-        registry: MapRegistry | None = attempt.registry if self.backing.durable and self._record is None else None
-        if registry is not None and registry.is_due(self.backing.describe(), attempt):
-            self.update(attempt, {})
+            self._check_owner(owner, f"{id}/")
 
     def close(self) -> None:
         """Close the backing's connection."""
@@ -270,35 +220,35 @@ class UpdateMap(ABC):
     def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
         """Return the object to be stored."""
 
-    @abstractmethod
-    def _is_own(self, stored: Stored) -> bool:
-        """Return whether a map of this kind stored the object."""
-
     def _next_record(self, record: Any, txid: int, attempt: int) -> list[Row]:
         """Return the rows that the map must remember about this attempt."""
         return []
 
-    def _read(self, names: Mapping[Any, str]) -> tuple[str | None, Any, dict[Any, str | None]]:
-        """Return the text of the map's owner, its record, and the texts of the keys."""
-        if self._record is None:
-            owner, *texts = self.backing.multi_get([_OWNER, *names.values()])
-            return owner, None, dict(zip(names, texts, strict=True))
-        owner, record, *texts = self.backing.multi_get([_OWNER, self._record, *names.values()])
-        return owner, record, dict(zip(names, texts, strict=True))
+    def _read(self, names: Mapping[Any, bytes]) -> tuple[MapOwner, Any, dict[Any, bytes | None]]:
+        """Return the map's owner, its record, and the texts of the keys."""
+        beside = [_OWNER] if self._record is None else [_OWNER, self._record]
+        found = self.backing.multi_get([*beside, *names.values()])
+        owner = MapOwner(found[0])
+        if owner.kind not in (None, self.kind):
+            raise MapUseError(
+                f"{self.backing.describe()} was stored by a map of the kind {owner.kind}, and this one is {type(self).__name__}, which "
+                f"can't read it: use {owner.kind} as before, or give this map a name of its own and begin the transactions anew"
+            )
+        record = None if self._record is None else found[1]
+        return owner, record, dict(zip(names, found[len(beside) :], strict=True))
 
-    def _owner_row(self, text: str | None, attempt: TransactionAttempt) -> Row | None:
-        """Return the row that claims the map for an attempt's owner, or compares the claim; None: nobody is known.
+    def _owner_row(self, found: MapOwner, attempt: TransactionAttempt) -> Row:
+        """Return the row that claims the map for an attempt's owner, or compares the claim.
 
         Args:
-            text: The row's text as it was read.
+            found: The map's owner as it was read.
             attempt: The attempt that updates the map.
         """
         if not attempt.owner:  # made by hand
-            return None if text is None else (_OWNER, text, text)
-        found = _MapOwner.of(text)
-        if text is None and self._seen == (attempt.owner, attempt.epoch):
+            return _OWNER, found.text, found.text or found.followed_by(attempt, self.kind)
+        if found.text is None and self._seen == (attempt.owner, attempt.epoch):
             raise StoreGoneError(
-                f"{self.backing.describe()} lost its own rows ({_OWNER}) while it was in use, and perhaps values, too: put it back, "
+                f"{self.backing.describe()} lost its own rows ({_OWNER.decode()}) while it was in use, and perhaps values, too: put it back, "
                 "or start the topology again, which then goes on from what is there"
             )
         self._check_owner(found, attempt.owner)
@@ -308,9 +258,9 @@ class UpdateMap(ABC):
                 f"attempt is an earlier one (epoch {attempt.epoch}), which changes nothing any more. If they were put back to an older "
                 "copy, put the map back to a copy of the same moment"
             )
-        return _OWNER, text, found.followed_by(attempt)
+        return _OWNER, found.text, found.followed_by(attempt, self.kind)
 
-    def _check_owner(self, found: _MapOwner, owner: str) -> None:
+    def _check_owner(self, found: MapOwner, owner: str) -> None:
         id, _, incarnation = owner.partition("/")
         if found.id not in (None, id):
             raise NotOwnerError(
@@ -323,39 +273,6 @@ class UpdateMap(ABC):
                 f"{self.backing.describe()} belongs to earlier transactions of {id!r}, which were removed or are kept elsewhere, and "
                 "these began anew, from 1 on, so that updates would be taken for others and be lost: put the earlier transactions back, "
                 "or give this topology a map with another name"
-            )
-
-    def _decoded(self, key: Any, text: str) -> Stored:
-        try:
-            stored = loads(text)
-        except ValueError:
-            stored = None
-        if isinstance(stored, dict) and {"value", "txid", "attempt"} <= stored.keys() and self._is_own(stored):
-            return stored
-        raise MapUseError(
-            f"{self.backing.describe()}: {key!r} was not stored by a {type(self).__name__}, it is {text[:100]}; "
-            "give this map a name of its own"
-        )
-
-    def _rows_beside(self, registry: MapRegistry, is_first: bool) -> dict[Any, str]:
-        """Return the rows that an update reads beside those of its keys, and of the map's owner and record."""
-        if self._record is not None:
-            return {_LAST: registry.row} if is_first else {}
-        return {_LAST: registry.row, _OTHERS: OPAQUE_RECORD} if is_first else {_LAST: registry.row}
-
-    def _check_kind(self, last: str | None, record: str | None) -> None:
-        """Check that no map of the other kind updated this one.
-
-        Args:
-            last: The row that only a TransactionalMap writes.
-            record: The row that only an OpaqueMap writes.
-        """
-        other = "an OpaqueMap" if self._record is None and record is not None else None
-        other = "a TransactionalMap" if self._record is not None and last is not None else other
-        if other is not None:
-            raise MapUseError(
-                f"{self.backing.describe()} was stored by {other}, and this one is {type(self).__name__}, which can't read "
-                f"it: use {other} as before, or give this map a name of its own and begin the transactions anew"
             )
 
     def _check(self, key: Any, stored: Stored, txid: int, attempt: int) -> None:
@@ -376,35 +293,27 @@ class UpdateMap(ABC):
         )
 
 
-class _MapOwner:
-    """The owner of a map, as its row has it."""
+class MapOwner:
+    """The owner of a map, as its row has it. ``text``: the row; None: there is none."""
 
-    __slots__ = ("epoch", "id", "incarnation")
+    __slots__ = ("epoch", "id", "incarnation", "kind", "text")
 
-    def __init__(self, id: str | None, incarnation: str, epoch: int) -> None:
-        self.id = id
-        self.incarnation = incarnation
-        self.epoch = epoch
+    def __init__(self, text: bytes | None) -> None:
+        found = {} if text is None else loads(text)
+        self.text = text
+        self.id: str | None = found.get("id")
+        self.incarnation: str = found.get("incarnation", "")
+        self.epoch: int = found.get("epoch", 0)
+        self.kind: str | None = found.get("kind")
 
-    @classmethod
-    def of(cls, text: str | None) -> _MapOwner:
-        if text is None:
-            return cls(None, "", 0)
-        found = loads(text)
-        return cls(found["id"], found["incarnation"], found["epoch"])
-
-    def followed_by(self, attempt: TransactionAttempt) -> str:
+    def followed_by(self, attempt: TransactionAttempt, kind: str) -> bytes:
         id, _, incarnation = attempt.owner.partition("/")
-        return dumps({"id": id, "incarnation": incarnation or self.incarnation, "epoch": attempt.epoch})
+        who = {"id": id, "incarnation": incarnation or self.incarnation, "epoch": attempt.epoch} if id else {"id": None}
+        return dumps({**who, "kind": kind}).encode()
 
 
-def _epoch_in(text: str | None) -> int | None:
-    """Return the epoch in the text of a map's row; None if it has none."""
-    return None if text is None else _MapOwner.of(text).epoch
-
-
-def _names(keys: Iterable[Any]) -> dict[Any, str]:
-    return {key: _encode_key(key).decode() for key in keys}
+def _names(keys: Iterable[Any]) -> dict[Any, bytes]:
+    return {key: _encode_key(key) for key in keys}
 
 
 def _numbers(attempt: Any) -> tuple[int, int]:
@@ -428,33 +337,14 @@ def _replaced(value: Any, _: Any) -> Any:
     return value
 
 
-def _encoded(key: Any, stored: Stored) -> str:
+def _encoded(key: Any, stored: Stored) -> bytes:
     reason = reason_against(stored["value"])
     if reason is not None:
         raise ValueError(f"the new value of {key!r} can't be stored: {reason}")
-    return dumps(stored)
+    return dumps(stored).encode()
 
 
 def maps_of(component: Any) -> Iterator[UpdateMap]:
     """Yield the maps among the attributes of a component and of its classes."""
     for owner in (component, *type(component).__mro__):
         yield from (value for value in getattr(owner, "__dict__", {}).values() if isinstance(value, UpdateMap))
-
-
-def registry_of(
-    bolt: Any, component: str, notes: MapNotes, context: Context | None = None, opaque: bool = False
-) -> MapRegistry:
-    """Return the registry for the maps of a bolt.
-
-    Args:
-        bolt: The user's bolt. The maps among its attributes and those of its classes are known before it runs.
-        component: The bolt's id.
-        notes: The notes of its transactions.
-        context: The context of the task that will update the maps; None: there is no task, but a look before it starts.
-        opaque: Whether a transaction may be repeated with another batch.
-    """
-    places = [found.backing.describe() for found in maps_of(bolt)]
-    if context is None:
-        return MapRegistry(notes, component, places)
-    tasks = len(context.tasks(context.component))
-    return MapRegistry(notes, component, places, context.task_index, tasks, opaque)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import StateError
-from multilang.transactional.maps.base import OPAQUE_RECORD, MapUseError, UpdateMap
+from multilang.store.errors import StateError
+from multilang.transactional.maps.base import MapUseError, UpdateMap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.transactional.maps.backing import Row
-    from multilang.transactional.maps.base import Stored
+    from multilang.transactional.maps.base import MapOwner, Stored
 
 
 class OpaqueMap(UpdateMap):
@@ -26,10 +26,13 @@ class OpaqueMap(UpdateMap):
     written (some 20 bytes for each crash during a commit).
 
     Args:
-        backing: The storage of the values.
+        backing: Where the values are stored: a store's URL, such as ``sqlite:///var/lib/counts.sqlite``, or a Backing.
+        name: The map's name there, if that is given by its URL.
     """
 
-    _record = OPAQUE_RECORD
+    kind = "OpaqueMap"
+
+    _record = b"$transaction"
 
     def _current(self, stored: Stored, record: _Record) -> Any:
         return stored["previous" if stored["attempt"] in record.replaced else "value"]
@@ -43,10 +46,7 @@ class OpaqueMap(UpdateMap):
     def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
         return {"value": value, "txid": txid, "attempt": attempt, "previous": before}
 
-    def _is_own(self, stored: Stored) -> bool:
-        return "previous" in stored
-
-    def _read(self, names: Mapping[Any, str]) -> tuple[str | None, _Record, dict[Any, str | None]]:
+    def _read(self, names: Mapping[Any, bytes]) -> tuple[MapOwner, _Record, dict[Any, bytes | None]]:
         owner, text, texts = super()._read(names)
         return owner, _Record(text), texts
 
@@ -60,7 +60,7 @@ class OpaqueMap(UpdateMap):
                 "those between them: call update in every finish_batch, with {} if there is nothing to change. If the bolt does "
                 "so, the map is an older copy: put the newest one back"
             )
-        if attempt in record.replaced or (last == txid and record.rising and attempt < (record.attempt or 0)):
+        if attempt in record.replaced or (last == txid and attempt < (record.attempt or 0)):
             raise StateError(
                 f"{self.backing.describe()}: this attempt at transaction {txid} was replaced by another one, which has "
                 "written already"
@@ -71,20 +71,16 @@ class OpaqueMap(UpdateMap):
         return [(self._record, record.text, _record(txid, attempt, replaced))]
 
 
-def _record(txid: int, attempt: int, replaced: list[Any]) -> str:
-    return dumps({"txid": txid, "attempt": attempt, "replaced": replaced, "rising": True})
+def _record(txid: int, attempt: int, replaced: list[Any]) -> bytes:
+    return dumps({"txid": txid, "attempt": attempt, "replaced": replaced}).encode()
 
 
 class _Record:
-    """The last transaction, its attempt, and the attempts that were replaced after they had written.
+    """The last transaction, its attempt, and the attempts that were replaced after they had written."""
 
-    ``rising`` is whether the numbers of attempts grew when it was written; in earlier versions they had no order.
-    """
-
-    def __init__(self, text: str | None) -> None:
+    def __init__(self, text: bytes | None) -> None:
         found = {"txid": None, "attempt": None, "replaced": []} if text is None else loads(text)
         self.text = text
         self.txid: int | None = found["txid"]
         self.attempt: int | None = found["attempt"]
         self.replaced: list[int] = found["replaced"]
-        self.rising: bool = found.get("rising", False)

@@ -18,8 +18,11 @@ class TransactionalMap(UpdateMap):
     would skip their second batch, even if that differs from the first.
 
     Args:
-        backing: The storage of the values.
+        backing: Where the values are stored: a store's URL, such as ``sqlite:///var/lib/counts.sqlite``, or a Backing.
+        name: The map's name there, if that is given by its URL.
     """
+
+    kind = "TransactionalMap"
 
     same_batches = True
 
@@ -34,6 +37,3 @@ class TransactionalMap(UpdateMap):
 
     def _new(self, value: Any, txid: int, attempt: int, before: Any) -> Stored:
         return {"value": value, "txid": txid, "attempt": attempt}
-
-    def _is_own(self, stored: Stored) -> bool:
-        return "previous" not in stored

@@ -14,11 +14,10 @@ one of them, in their order.
 
 from __future__ import annotations
 
-import logging
 from base64 import b64decode, b64encode
 from struct import pack, unpack
 
-from multilang.checksums import FORM, extended
+from multilang.checksums import extended
 from multilang.component.errors import UnrecoverableError
 from multilang.protocol.codec import dumps, loads
 from multilang.state.errors import StateError
@@ -37,8 +36,6 @@ metadata need not take apart."""
 WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
 _STEP = 8  # each block that is kept has a number so many times that of the one before
 TAIL = 256  # rows at the end that are known one by one, for sources that forget
-
-log = logging.getLogger(__name__)
 
 
 class ChangedSourceError(StateError, UnrecoverableError):
@@ -95,13 +92,7 @@ class History:
             return
         if metadata is not None:
             found = self._of(partition, metadata)
-            if found is None:
-                log.warning(
-                    "the position of partition %d was stored by another version of this library, which kept no history: whether "
-                    "the source is the one that was can't be compared this time",
-                    partition,
-                )
-            elif found["rows"]:
+            if found["rows"]:
                 self._compare(partition, found)
         self._stamps[partition] = stamp
 
@@ -119,18 +110,17 @@ class History:
         """
         if self._source.compares_itself:
             return {}
-        found = self._of(partition, last)
-        if found is None:
-            found = {"rows": 0, "blocks": []}
-        elif not rows:
-            return {KEY: self._last[partition][0]}
+        found: Mapping[str, Any] = {"rows": 0, "blocks": []}
+        if last is not None:
+            found = self._of(partition, last)
+            if not rows:
+                return {KEY: self._last[partition][0]}
         blocks = found["blocks"]
         if rows:
             number, before = (blocks[-1][0] + 1, blocks[-1][5]) if blocks else (1, 0)
             new = _Block(number, start, end, len(rows), before, extended(before, rows))
             blocks = [*blocks[:-1], *(blocks[-1:] if _is_kept(number - 1) else ()), new.to_json()]
         history = {
-            "form": FORM,
             "source": self._known(partition),
             "rows": found["rows"] + len(rows),
             "blocks": blocks,
@@ -149,23 +139,24 @@ class History:
             metadata: The metadata of the batch.
             rows: The rows that are there now.
         """
-        found = self._of(partition, metadata)
-        if found is None:
+        if self._source.compares_itself:
             return True
-        block = _Block(*found["blocks"][-1])
+        block = _Block(*self._of(partition, metadata)["blocks"][-1])
         return extended(block.before, rows) == block.after
 
-    def _of(self, partition: int, metadata: Any) -> dict[str, Any] | None:
-        """Return the history in the metadata of a batch; None: there is none that can be compared."""
+    def _of(self, partition: int, metadata: Any) -> dict[str, Any]:
+        """Return the history in the metadata of a batch."""
         text = metadata.get(KEY) if isinstance(metadata, dict) else None
         if text is None:
-            return None
+            raise ChangedSourceError(
+                f"the position of partition {partition}, {metadata!r}, is that of a spout of another kind, and {self._source.describe()} can't "
+                "go on from it: give the topology the spout that it had; or begin anew: give TransactionalTopologyBuilder another id, "
+                "and its maps other names"
+            )
         last = self._last.get(partition)
         if last is not None and last[0] == text:
             return last[1]
         found: dict[str, Any] = loads(text)
-        if found["form"] != FORM:
-            return None
         self._last[partition] = text, found
         return found
 
@@ -249,10 +240,8 @@ def _tail_after(tail: Any, rows: Rows) -> str:
 
 
 def _sums(tail: Any) -> Sequence[int]:
-    """Return the checksums in a text of ``_tail_after``; an earlier version stored the last eight as a list."""
-    if not isinstance(tail, str):
-        return tail or []
-    found = b64decode(tail)
+    """Return the checksums in a text of ``_tail_after``."""
+    found = b64decode(tail or "")
     return unpack(f"<{len(found) // 4}I", found)
 
 

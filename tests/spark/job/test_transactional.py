@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ from multilang.component.modules import load_module
 from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.local.errors import TaskStartError
 from multilang.state import state_file
+from multilang.store import open_store
 from multilang.transactional import (
-    Backing,
     Committer,
     MemoryBacking,
     MemoryTransactionalSpout,
@@ -30,14 +30,11 @@ from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_to
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.maps import check_maps
 from tests.patience import patient
-from tests.soak import combined
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count
 from tests.transactional.topologies import COUNTS, PARTITIONS, Database, UpdateCounts, opaque, topology
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
@@ -52,13 +49,12 @@ def rows_in(spark: SparkSession, partitions: dict[int, list[Any]]) -> RDD[Any]:
 
 def stored(id: str) -> dict[str, dict[Any, Any]]:
     """All maps in the file of an example, each with its keys and values."""
-    with sqlite3.connect(state_file(id)) as database:
-        rows = database.execute("SELECT map, key, value FROM maps WHERE key NOT LIKE '$%'").fetchall()
-    database.close()
     maps: dict[str, dict[Any, Any]] = {}
-    for name, key, value in rows:
-        if (found := json.loads(value)["value"]) != 0:  # a bucket that was left
-            maps.setdefault(name, {})[json.loads(key)] = found
+    with closing(open_store(f"sqlite:{state_file(id)}")) as kept:
+        for place in kept.places("map/"):
+            for key, value in kept.list(place, "values"):
+                if key[:1] != b"$" and (found := json.loads(value)["value"]) != 0:  # 0: a bucket that was left
+                    maps.setdefault(place.removeprefix("map/"), {})[json.loads(key)] = found
     return maps
 
 
@@ -280,26 +276,11 @@ class InMemory(Seen):
     stored = TransactionalMap(MemoryBacking())
 
 
-class OnThisMachine(Backing):
-    """A user's own backing, which other machines can't reach."""
-
-    local = True
-
-    def multi_get(self, keys: Sequence[str]) -> list[str | None]:
-        raise AssertionError("nothing is read before the topology starts")
-
-    def multi_put(self, rows: Sequence[tuple[str, str | None, str]]) -> bool:
-        raise AssertionError("nothing is written before the topology starts")
-
-    def describe(self) -> str:
-        return "a shelf of this machine"
-
-
 def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
     builder = TransactionalTopologyBuilder("memory", "rows", MemoryTransactionalSpout({0: []}, ["word"], 1))
     builder.set_bolt("seen", InMemory).shuffle_grouping("rows")
     rows = spark.sparkContext.parallelize([["a"]], 1)
-    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' updates a map \(memory of this process\)"):
+    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' updates a map \(map 'map' in memory of this process\)"):
         run_topology(builder.build(), {"rows": rows}, spark, conf=store(tmp_path))
     in_a_file = as_declared(
         word_count(
@@ -307,111 +288,11 @@ def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSessio
         )
     )
     check_maps(in_a_file, "local[4]")
-    with pytest.raises(NotOnSparkError, match=r"'update' updates a map .* executors of spark://one:7077 don't share"):
-        check_maps(in_a_file, "spark://one:7077")
-    own = as_declared(word_count(MemoryTransactionalSpout({0: []}, ["word"], 1), TransactionalMap(OnThisMachine())))
-    check_maps(own, "local[4]")
     with pytest.raises(
         NotOnSparkError,
-        match=r"'update' updates a map \(a shelf of this machine\).* don't share: give it a RedisBacking$",
+        match=r"'update' updates a map .* executors of spark://one:7077 don't share: give it one on a server, such as a RedisBacking$",
     ):
-        check_maps(own, "spark://one:7077")
+        check_maps(in_a_file, "spark://one:7077")
     check_maps(as_declared(topology), "spark://one:7077")  # what its bolts open later is theirs
     with pytest.raises(NotOnSparkError, match=r"spout 'spout' makes transactions.*give it a source"):
         run_topology(topology, {}, spark, conf=store(tmp_path))
-
-
-class CountsInFinish(BatchBolt, Committer):
-    """Counts in a map that nothing finds before it is used."""
-
-    def __init__(self, found: Any) -> None:
-        self.maps = (found,)
-
-    def initialize(self, conf: Any, context: Any, collector: Any, id: Any) -> None:
-        self.words: list[str] = []
-
-    def process(self, tup: Any) -> None:
-        self.words.append(tup[1])
-
-    def finish_batch(self) -> None:
-        self.maps[0].update(self.id, {word: self.words.count(word) for word in self.words})
-
-
-class CountsInAttribute(CountsInFinish):
-    """Counts in a map that is an attribute, which can be looked at before anything runs."""
-
-    def __init__(self, found: Any) -> None:
-        super().__init__(found)
-        self.found = found
-
-
-@pytest.mark.parametrize(
-    ("first", "lost", "bolt"),
-    combined(["spark", "embedded"], ["gone", "older", "renamed"], [CountsInAttribute, CountsInFinish]),
-)
-def test_a_map_that_its_transactions_lost_is_refused_and_nothing_is_counted_without_it(
-    spark: SparkSession, bolt: Any, lost: str, first: str, tmp_path: Path
-) -> None:
-    if lost == "renamed" and bolt is CountsInFinish:
-        pytest.skip("a further map of a bolt is told from another one only if it is known before")
-
-    def count(rows: int, name: str = "words", engine: str = "spark") -> dict[str, int]:
-        # Not SQLite, whose files know by themselves that they are older copies.
-        found = TransactionalMap(FileBacking(tmp_path / name))
-        spout = MemoryTransactionalSpout({0: [["moon"]] * rows}, ["word"], 1000)
-        builder = TransactionalTopologyBuilder("lost", "rows", spout)
-        builder.set_bolt("count", bolt(found)).global_grouping("rows")
-        if engine == "spark":
-            given = {"rows": spark.sparkContext.parallelize([["moon"]] * rows, 2)}
-            with run_topology(builder.build(), given, spark, conf=store(tmp_path), max_replays=1) as result:
-                assert (result.acked, result.lost) == (rows, 0)
-        else:
-            with LocalCluster(mode="inprocess", conf=store(tmp_path)) as cluster:
-                cluster.submit(builder.build()).wait(timeout=patient(60))
-        return found.multi_get(["moon"])
-
-    place = tmp_path / "words"
-    assert count(20, engine="spark" if first == "spark" else "inprocess") == {"moon": 20}
-    older = place.read_bytes()
-    assert count(5) == {"moon": 25}
-    if lost == "gone":
-        place.unlink()
-        said = f"map {place} is gone: these transactions .*have updated it"
-    elif lost == "older":
-        place.write_bytes(older)
-        said = f"map {place} is an older copy: it was updated last in epoch 1 .* in epoch 2"
-    else:
-        said = f"bolt 'count' has updated map {place} in these transactions .*, and has map .*other now"
-    with pytest.raises(SparkJobError, match=rf"transaction \d+ failed at every attempt \(2 of them\); .*{said}"):
-        count(7, "other" if lost == "renamed" else "words")
-    assert place.exists() == (lost != "gone")
-    assert lost == "gone" or TransactionalMap(FileBacking(place)).multi_get(["moon"]) == {
-        "moon": 20 if lost == "older" else 25
-    }
-
-
-class FileBacking(Backing):
-    """Values in one file of JSON, of one task at a time."""
-
-    local = True
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def describe(self) -> str:
-        return f"map {self.path}"
-
-    def multi_get(self, names: Sequence[str]) -> list[str | None]:
-        found = json.loads(self.path.read_text()) if self.path.exists() else {}
-        return [found.get(name) for name in names]
-
-    def multi_put(self, rows: Sequence[Any]) -> bool:
-        found = json.loads(self.path.read_text()) if self.path.exists() else {}
-        if any(found.get(name) != before for name, before, _ in rows):
-            return False
-        found.update({name: text for name, _, text in rows})
-        self.path.write_text(json.dumps(found))
-        return True
-
-    def close(self) -> None:
-        pass

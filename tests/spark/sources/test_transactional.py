@@ -9,7 +9,6 @@ from collections import Counter
 from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from multilang.component.errors import ReportedFailedException
-from multilang.protocol.codec import dumps
 from multilang.topology import TopologyError
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from spark_bridge import (
@@ -127,16 +125,6 @@ def test_no_batch_comes_behind_other_rows_than_were_there() -> None:
         more = Reader(spout(ListSource([[*parts[0], "more"], ["e"], ["x"]]), 5))
         more.last = dict(reader.last)
         assert more.new(0) == ["c", "d", "more"]
-
-
-def test_what_an_older_version_wrote_of_a_batch_is_taken_over() -> None:
-    then = {"from": [0, 0], "to": [2, crc32(dumps([["a"], ["b"]]).encode())], "rows": 2}
-    reader = Reader(TransactionalPartitionSpout(ListSource([["a", "b", "c"]]), 2))
-    reader.last = {0: then}
-    assert reader.again(0, then) == ["a", "b"]
-    assert reader.new(0) == ["c"]
-    with pytest.raises(ReportedFailedException, match="not what they were"):
-        Reader(TransactionalPartitionSpout(ListSource([["b", "a", "c"]]), 2)).again(0, then)
 
 
 @pytest.mark.parametrize("now", [[WORDS * 20, WORDS[::-1] * 20], [WORDS * 20]], ids=["other rows", "fewer partitions"])

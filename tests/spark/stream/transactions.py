@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 
 from multilang import BasicBolt, BatchBolt
+from multilang.store.sqlite import SqliteStore
 from multilang.transactional import (
     Committer,
     MemoryTransactionalSpout,
@@ -22,7 +23,7 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from multilang.transactional.names import CURRENT, RUNS
-from multilang.transactional.stores.sqlite import SqliteTransactionalState
+from multilang.transactional.stores import PATH
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
 from tests.spark.stream.drivers import settings_of
@@ -40,18 +41,21 @@ def at(step):
         os.kill(int(os.environ["DRIVER"]), signal.SIGKILL)
 
 
-class Store(SqliteTransactionalState):
-    def update(self, values, deleted=()):
-        steps = [
-            name
-            for name, path in (("begun", f"{RUNS}/"), ("committed", CURRENT))
-            if any(each.startswith(path) for each in values)
-        ]
+class Store(SqliteStore):
+    """Rows in the file that the conf names."""
+
+    def __init__(self, url, conf, setting):
+        super().__init__(f"sqlite:{conf[PATH]}", conf, setting)
+
+    def compare_and_write(self, place, expected, changes, cleared=(), merged=None):
+        table, _, key = CURRENT.partition("/")
+        steps = ["begun"] * (RUNS in changes) + ["committed"] * (key.encode() in changes.get(table, {}))
         for step in steps:
             at(f"{step} before")
-        super().update(values, deleted)
+        done = super().compare_and_write(place, expected, changes, cleared, merged)
         for step in steps:
             at(f"{step} after")
+        return done
 
 
 def map_of(conf, name):

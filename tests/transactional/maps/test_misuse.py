@@ -8,8 +8,8 @@ import pickle
 import pytest
 
 from multilang import BatchBolt
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.local import LocalCluster, LocalClusterError
-from multilang.protocol.codec import dumps
 from multilang.state import StateError
 from multilang.transactional import (
     Committer,
@@ -111,19 +111,27 @@ def test_a_check_of_a_redis_that_answers_with_an_error_keeps_no_connection(redis
         )
 
 
-def test_a_map_of_the_other_kind_is_told():
-    for first, second in ((TransactionalMap, OpaqueMap), (OpaqueMap, TransactionalMap)):
-        backing = MemoryBacking()
-        first(backing).update(TransactionAttempt(1, 5), {"moon": 1})
-        with pytest.raises(StateError, match=f"'moon' was not stored by a {second.__name__}.*a name of its own"):
-            second(backing).get("moon")
+@pytest.mark.parametrize(("before", "after"), [(TransactionalMap, OpaqueMap), (OpaqueMap, TransactionalMap)])
+def test_a_map_of_the_other_kind_is_told(before, after):
+    backing = MemoryBacking()
+    before(backing).update(TransactionAttempt(1, 5), {"moon": 1})
+    kinds = rf"was stored by a map of the kind {before.__name__}, and this one is {after.__name__}.*a name of its own"
+    for use in (
+        lambda found: found.get("moon"),
+        lambda found: found.update(TransactionAttempt(2, 6), {"sun": 1}),
+        lambda found: found.check_owner(None),
+    ):
+        with pytest.raises(StateError, match=kinds):
+            use(after(backing))
 
 
 def test_an_opaque_map_that_was_not_told_of_a_transaction_says_so():
     found = OpaqueMap(MemoryBacking())
     found.update(TransactionAttempt(4, 5), {"moon": 1})
     found.update(TransactionAttempt(5, 6), {})
-    with pytest.raises(StateError, match=r"transaction 7 follows transaction 5.*call update in every finish_batch"):
+    with pytest.raises(
+        UnrecoverableError, match=r"transaction 7 follows transaction 5.*call update in every finish_batch"
+    ):
         found.update(TransactionAttempt(7, 7), {"moon": 1})
 
 
@@ -141,19 +149,6 @@ def test_an_opaque_map_refuses_an_attempt_that_comes_after_the_one_that_replaced
     found.update(TransactionAttempt(1, 6), {"moon": 2})
     with pytest.raises(StateError, match="this attempt at transaction 1 was replaced"):
         found.update(TransactionAttempt(1, 5), {"moon": 1})
-    assert found.get("moon") == 2
-
-
-def test_what_an_earlier_version_wrote_under_numbers_drawn_at_random_can_be_replaced():
-    backing = MemoryBacking()
-    record = {"txid": 1, "attempt": 2**62, "replaced": []}
-    value = {"value": 2, "txid": 1, "attempt": 2**62, "previous": None}
-    assert backing.multi_put([("$transaction", None, dumps(record)), ('"moon"', None, dumps(value))])
-    found = OpaqueMap(backing)
-    assert found.get("moon") == 2
-    found.update(TransactionAttempt(1, 2**32 + 1), {"moon": 1})
-    assert found.get("moon") == 1
-    found.update(TransactionAttempt(2, 2**32 + 2), {"moon": 1})
     assert found.get("moon") == 2
 
 
@@ -191,7 +186,7 @@ def test_a_file_of_something_else_is_refused(tmp_path):
 def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
     monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 0.5)
     port = free_port()
-    with pytest.raises(StateError, match=f"map 'words' in Redis 127.0.0.1:{port}, database 0 can't be used"):
+    with pytest.raises(StateError, match=f"map/words.* in Redis 127.0.0.1:{port}, database 0 can't be used"):
         TransactionalMap(RedisBacking("words", "127.0.0.1", port, timeout=100)).get("moon")
 
 
@@ -208,10 +203,28 @@ def test_a_map_is_copied_with_its_bolt_and_goes_to_other_processes_closed(tmp_pa
 
 
 @pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
-@pytest.mark.parametrize("wrong", ["counts.sqlite", MemoryBacking, None])
+@pytest.mark.parametrize("wrong", [MemoryBacking, None, 7])
 def test_a_map_of_something_that_is_no_backing_is_refused(kind, wrong):
     with pytest.raises(TypeError, match=rf'{kind.__name__}\(SqliteBacking\("counts.sqlite"\)\)'):
         kind(wrong)
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+@pytest.mark.parametrize("wrong", ["counts.sqlite", "", "mysql://here"])
+def test_a_map_of_no_url_is_refused(kind, wrong):
+    with pytest.raises(ConfigError, match=r"the place of a map is .*use sqlite:///FOLDER/FILE.sqlite"):
+        kind(wrong)
+
+
+@pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
+def test_a_map_may_be_made_of_a_url(kind, tmp_path):
+    found = kind(f"sqlite://{tmp_path}/counts.sqlite", "words")
+    found.update(TransactionAttempt(1, 5), {"moon": 1})
+    same = kind(SqliteBacking(tmp_path / "counts.sqlite", "words"))
+    assert same.get("moon") == 1
+    assert kind(f"sqlite://{tmp_path}/counts.sqlite").get("moon") is None
+    found.close()
+    same.close()
 
 
 class SumLater(BatchBolt, Committer):

@@ -132,7 +132,9 @@ def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_at_its_end(sou
     conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions"), "topology.transactional.id": "x"}
     conf["multilang.parent"] = "local"
     coordinator = getattr(source, kind)(take=10).get_coordinator(conf, None)
-    ended = {0: {"from": 0, "to": 5, "rows": 1}}
+    reader = opened(source.spout(take=10))
+    assert reader.new(0) == ["moon"]
+    ended = {0: reader.last[0]}
     assert not coordinator.exhausted({})
     assert coordinator.exhausted(ended)
     file = source.folder / "0.txt"

@@ -100,6 +100,7 @@ def run(spout, conf, batches=None):
     finally:
         emitter.close()
         coordinator.close()
+        store.close()
     return rows
 
 
@@ -361,19 +362,15 @@ def test_files_keep_their_numbers_or_are_refused(tmp_path):
         run(place.spout(False), conf)
 
 
-def test_what_an_earlier_version_stored_is_taken_along_with_a_warning_and_compared_from_then_on(tmp_path, caplog):
+def test_a_position_that_another_kind_of_spout_stored_is_refused(tmp_path):
     conf, place = new_conf(), Files(tmp_path)
     place.put([["a", "b"]])
     run(place.spout(False), conf)
     stored = Kept(conf, "words")
-    for path, value in stored.stored.items():
-        if path.startswith(USER):
-            stored.tree[path] = {key: each for key, each in value.items() if key != KEY}
-    place.put([["a", "b", "c"]])
-    assert run(place.spout(False), conf) == [("c",)]
-    assert "which kept no history" in caplog.text
-    place.put([["a", "b", "x", "d"]])
-    with pytest.raises(Refused, match="has other rows"):
+    stored.claim()
+    stored.update({path: [0, 2] for path in stored.stored if path.startswith(USER)})
+    stored.close()
+    with pytest.raises(Refused, match=r"position of partition 0, \[0, 2\], is that of a spout of another kind"):
         run(place.spout(False), conf)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multilang.local import LocalCluster, TaskStartError
+from multilang.store import redis as redis_store
+from multilang.store import zookeeper
 from multilang.transactional import (
     MemoryBacking,
     OpaqueMap,
@@ -15,9 +17,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalRedisSpout,
 )
-from multilang.transactional.maps import redis as maps_redis
 from multilang.transactional.spouts import kafka, redis
-from multilang.transactional.stores import zookeeper
 from tests.servers import free_port
 from tests.transactional.spouts.topologies import word_count
 
@@ -48,20 +48,23 @@ def test_a_redis(monkeypatch, conf):
 
 @pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
 def test_a_redis_of_a_map(monkeypatch, tmp_path, conf, kind):
-    monkeypatch.setattr(maps_redis, "START_SECS", 0.2)
+    monkeypatch.setattr(redis_store, "HASTE_SECS", 0.2)
     port = free_port()
     (tmp_path / "words").mkdir()
     counts = kind(RedisBacking("words", port=port, timeout=100))
     with LocalCluster(conf=conf) as cluster, pytest.raises(TaskStartError) as found:
         cluster.submit(word_count(TransactionalFileSpout(tmp_path / "words"), counts))
-    assert f"map 'words' in Redis localhost:{port}, database 0 can't be used" in str(found.value)
+    assert f"Redis localhost:{port}, database 0 can't be used" in str(found.value)
 
 
 def test_a_map_in_a_file_of_something_else(tmp_path, conf):
     (tmp_path / "words").mkdir()
     (tmp_path / "counts").write_text("something else " * 100)
     counts = TransactionalMap(SqliteBacking(tmp_path / "counts"))
-    with LocalCluster(conf=conf) as cluster, pytest.raises(TaskStartError, match=r"file of maps .*counts is damaged"):
+    with (
+        LocalCluster(conf=conf) as cluster,
+        pytest.raises(TaskStartError, match=r"the SQLite file .*counts is damaged"),
+    ):
         cluster.submit(word_count(TransactionalFileSpout(tmp_path / "words"), counts))
 
 

@@ -1,0 +1,104 @@
+"""The store of a topology's transactions, by its conf."""
+
+from __future__ import annotations
+
+from multilang.component.errors import ConfigError
+from multilang.state.providers import texts
+from multilang.state.steps import traced
+from multilang.store import opening
+from multilang.store.claims import check_free_for
+from multilang.store.settings import STORE as STORE_OF_ALL
+from multilang.store.settings import place_of, state_file, store_url, stored_name
+from multilang.transactional.names import ID, STORE, TRACE, is_id
+from multilang.transactional.state import TransactionalState, what_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.store.interface import Store
+
+PATH = "multilang.transactional.sqlite.path"
+_SHORT = ("sqlite", "zookeeper")
+
+
+def open_state(conf: Mapping[str, Any]) -> TransactionalState:
+    """Return the state of the transactions of the topology of ``conf``."""
+    id = _id(conf)
+    url, setting = store_of(conf)
+    return TransactionalState(opening.open_store(url, conf, setting), id, conf)
+
+
+def check_state(conf: Mapping[str, Any]) -> None:
+    """Check that the transactions can be used; nothing is claimed.
+
+    Raises:
+        ConfigError: The conf names no store.
+        InUseError: Another run owns the transactions.
+        StateError: The store can't be used now.
+    """
+    id = _id(conf)
+    url, setting = store_of(conf)
+    store = opening.open_store(url, conf, setting)
+    try:
+        store.check()
+        check_free_for(conf, store, place_of("transactions", id), what_of(id))
+    finally:
+        store.close()
+
+
+def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
+    given = [(setting, _own_class(conf.get(setting))) for setting in (STORE, STORE_OF_ALL)]
+    return texts([*given, (TRACE, conf.get(TRACE))], _SHORT)
+
+
+def check_named(conf: Mapping[str, Any]) -> None:
+    """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
+    store_class(conf)
+    traced(conf, TRACE)
+
+
+def store_class(conf: Mapping[str, Any]) -> type[Store]:
+    """Return the class of the store of the transactions. Nothing is opened.
+
+    Raises:
+        ConfigError: The conf names no store.
+    """
+    return opening.store_class(*store_of(conf))
+
+
+def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the URL of the store of the transactions, and the conf key that has it.
+
+    Unless the conf names one, it is the topology's own SQLite file on the embedded cluster and on Spark, and ZooKeeper on Storm.
+    """
+    name = conf.get(STORE)
+    path = conf.get(PATH)
+    if name == "sqlite" or (name is None and path is not None and conf.get("multilang.parent") in ("local", "spark")):
+        if path is None:
+            return f"sqlite://{state_file(stored_name(conf))}", PATH
+        if not isinstance(path, str) or not path:
+            raise ConfigError(f"{PATH} is {path!r}; name a file")
+        return f"sqlite:{path}", PATH
+    if name is None:
+        return store_url(conf) or ("zookeeper:", STORE)
+    if name == "zookeeper":
+        return "zookeeper:", STORE
+    return (f"{name}:" if isinstance(name, str) and ":" not in name else name), STORE
+
+
+def _own_class(given: Any) -> Any:
+    """Return the dotted name of a class of the user's in what names a store, which a URL has as its scheme; None: it has none."""
+    if not isinstance(given, str) or ":" not in given:
+        return given
+    scheme = given.partition(":")[0]
+    return scheme if "." in scheme else None
+
+
+def _id(conf: Mapping[str, Any]) -> str:
+    id = conf.get(ID)
+    if not is_id(id):
+        raise ConfigError(f"{ID} is {id!r}; use printable text without '/'")
+    return str(id)
