@@ -110,9 +110,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, obje
     folder = tmp_path / "code"
     folder.mkdir()
     shutil.copy(file_store.__file__, folder / "own_folder_code.py")
-    (folder / "own_store.py").write_text(
-        "from own_folder_code import FileStore\n\n\nclass Own(FileStore):\n    pass\n"
-    )
+    (folder / "own_store.py").write_text("from own_folder_code import FileStore\n\n\nclass Own(FileStore):\n    pass\n")
     monkeypatch.syspath_prepend(str(folder))
     import_module("own_store")
     return {STORE: f"own_store.Own:{tmp_path / 'own'}", "topology.name": "stateful"}
