@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from multilang.state.sqlite import FILE
 
 from multilang.cli.quickstart import write_project
 from multilang.compat.project import project_of
@@ -20,7 +21,6 @@ from multilang.project.new import new_project
 from multilang.shipping.cluster import artifacts, cluster
 from multilang.shipping.errors import ClusterError
 from multilang.state.errors import StateError
-from multilang.state.sqlite import FILE
 from tests.security.test_another_account import NOBODY
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""A database of somebody's own, for the manual's page: a JSON file for each place, and one lock."""
+"""A database of one's own: a JSON file for each place, and one lock."""
 
 import fcntl
 import json

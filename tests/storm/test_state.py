@@ -20,8 +20,8 @@ from tests.cli.command import ROOT
 from tests.patience import patient
 from tests.servers import RedisServer, running
 from tests.soak import SOAK, chosen, soak_only
-from tests.store import file_store
 from tests.state.topologies import stored
+from tests.store import file_store
 from tests.storm.conftest import give, wait_for, workers
 
 if TYPE_CHECKING:
