@@ -1,4 +1,4 @@
-"""Where states are: what a conf may name, the class behind it, and what each class says of itself."""
+"""The place of states: what a conf may name, the class behind it, and what each class says of itself."""
 
 from __future__ import annotations
 

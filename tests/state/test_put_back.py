@@ -1,4 +1,4 @@
-"""What is put back to an older copy while a topology uses it, or of one task alone: told, and never mixed."""
+"""An older copy that is put back while a topology uses it, or of one task alone: it is told, and nothing is written to it."""
 
 from __future__ import annotations
 
