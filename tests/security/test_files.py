@@ -13,8 +13,7 @@ import pytest
 
 from multilang import private
 from multilang.conformance.record import open_recording
-from multilang.state import sqlite
-from multilang.state.errors import StateError
+from multilang.store import StateError, open_store
 from multilang.transactional.spouts.files import FileSource
 from multilang.transactional.spouts.source import ReadError
 from spark_bridge.sources.store import Marks, SQLiteStore
@@ -33,27 +32,34 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
+def store_at(path):
+    """A store that has written, so that all of its files are there."""
+    store = open_store(f"sqlite://{path}")
+    try:
+        assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def test_a_states_file_and_all_beside_it_are_its_users_alone(tmp_path):
     folder = tmp_path / "new"
-    file = folder / "state.sqlite"
-    connection = sqlite.FILE.open(str(file))
-    place = sqlite.FILE.place(str(file))
-    place._write_beats(1, 1)
-    assert mode(folder) == 0o700
-    found = {path.name: mode(path) for path in folder.iterdir()}
-    connection.close()
-    place.close()
-    assert {"state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "state.sqlite.owner"} <= set(found)
-    assert set(found.values()) == {0o600}
+    with closing(store_at(folder / "state.sqlite")) as store:
+        assert store.beat("p", {"t": {b"k": b"1"}}, 1)
+        assert mode(folder) == 0o700
+        found = {path.name: mode(path) for path in folder.iterdir()}
+    assert found == dict.fromkeys(
+        ("state.sqlite", "state.sqlite-wal", "state.sqlite-shm", "state.sqlite.p.owner"), 0o600
+    )
 
 
 def test_a_heartbeat_is_written_through_no_link(tmp_path):
-    file, victim = tmp_path / "state.sqlite", tmp_path / "victim"
+    victim = tmp_path / "victim"
     victim.write_text("precious")
-    (tmp_path / "state.sqlite.owner").symlink_to(victim)
-    place = sqlite.FILE.place(str(file))
-    with pytest.raises(StateError, match="symbolic link"):
-        place._write_beats(1, 1)
+    (tmp_path / "state.sqlite.p.owner").symlink_to(victim)
+    with closing(store_at(tmp_path / "state.sqlite")) as store, pytest.raises(StateError, match="symbolic link"):
+        store.beat("p", {"t": {b"k": b"1"}}, 1)
     assert victim.read_text() == "precious"
 
 
@@ -113,18 +119,16 @@ def test_another_account_reads_and_writes_no_state_even_in_a_folder_of_all():
     with tempfile.TemporaryDirectory(dir="/tmp") as name:
         folder = Path(name)
         folder.chmod(0o1777)
-        connection = sqlite.FILE.open(str(folder / "state.sqlite"))
-        place = sqlite.FILE.place(str(folder / "state.sqlite"))
-        place._write_beats(1, 1)
+        store = store_at(folder / "state.sqlite")
+        assert store.beat("p", {"t": {b"k": b"1"}}, 1)
         private.replace_file(folder / "export", lambda handle: private.write_all(handle, b"secret"))
         paths = [str(path) for path in folder.iterdir()]
-        assert len(paths) == 5
+        assert len(paths) >= 5
         shown = subprocess.run(
             [sys.executable, "-S", "-c", TRIES, *paths], capture_output=True, text=True, timeout=LIMIT
         )
         assert (shown.stdout, shown.stderr, shown.returncode) == ("", "", 0)
-        connection.close()
-        place.close()
+        store.close()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
@@ -145,7 +149,7 @@ def test_no_state_is_kept_in_what_another_account_put_where_everybody_may(tmp_pa
     os.chown(theirs, 65534, 65534, follow_symlinks=False)
     path = theirs / "state.sqlite" if squatted == "folder" else theirs
     with pytest.raises(StateError, match="belongs to another account"):
-        sqlite.FILE.open(str(path))
+        store_at(path)
     assert not (tmp_path / "elsewhere.sqlite").exists()
     assert not (shared / "theirs-wal").exists()
 
@@ -193,37 +197,35 @@ def claimed(store):
     return marks
 
 
-@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm", ".commits"])
+@pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])
 def test_no_state_is_read_with_what_another_account_put_beside_it(of_all, suffix):
     """SQLite plays back a journal that it finds, whoever wrote it, and so had another's content."""
-    path = str(of_all / "state.sqlite")
-    sqlite.FILE.open(path).close()
-    Path(path + suffix).unlink(missing_ok=True)
-    theirs(Path(path + suffix), b"forged")
-    with pytest.raises(StateError, match=f"state.sqlite{suffix} belongs to another account|{suffix}, which has"):
-        sqlite.FILE.open(path)
-    assert Path(path + suffix).read_bytes() == b"forged"
+    path = of_all / "state.sqlite"
+    store_at(path).close()
+    beside = Path(f"{path}{suffix}")
+    beside.unlink(missing_ok=True)
+    theirs(beside, b"forged")
+    with pytest.raises(StateError, match=f"state.sqlite{suffix} belongs to another account"):
+        store_at(path)
+    assert beside.read_bytes() == b"forged"
 
 
 def test_nobody_else_can_put_a_journal_beside_a_state_that_is_about_to_be_opened(of_all):
     path = of_all / "state.sqlite"
-    sqlite.FILE.open(str(path)).close()
+    store_at(path).close()
     for _ in range(2):
-        connection = sqlite.FILE.open(str(path))
-        left = {each.name: each.stat().st_uid for each in of_all.iterdir()}
-        assert left.keys() >= {f"state.sqlite{suffix}" for suffix in ("-journal", "-wal", "-shm")}
-        assert set(left.values()) == {0}
-        connection.close()
+        with closing(store_at(path)):
+            left = {each.name: each.stat().st_uid for each in of_all.iterdir()}
+            assert left.keys() >= {f"state.sqlite{suffix}" for suffix in ("-journal", "-wal", "-shm")}
+            assert set(left.values()) == {0}
 
 
 def test_the_heartbeat_of_another_account_stops_no_owner(of_all):
-    file = of_all / "state.sqlite"
-    theirs(of_all / "state.sqlite.owner", b"9223372036854775807 1")
-    place = sqlite.FILE.place(str(file))
-    for use in (place.beats, lambda: place.beat(1)):
-        with pytest.raises(StateError, match="belongs to another account"):
-            use()
-    place.close()
+    theirs(of_all / "state.sqlite.p.owner", b"9223372036854775807 1")
+    with closing(store_at(of_all / "state.sqlite")) as store:
+        for use in (lambda: store.beats("p"), lambda: store.beat("p", {"t": {b"k": b"1"}}, 1)):
+            with pytest.raises(StateError, match="belongs to another account"):
+                use()
 
 
 @pytest.mark.parametrize("kind", [Path.write_bytes, lambda path, _: os.mkfifo(path)])

@@ -8,7 +8,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from multilang.state.sqlite import FILE
 
 from multilang.cli.quickstart import write_project
 from multilang.compat.project import project_of
@@ -20,7 +19,7 @@ from multilang.project.errors import ProjectError
 from multilang.project.new import new_project
 from multilang.shipping.cluster import artifacts, cluster
 from multilang.shipping.errors import ClusterError
-from multilang.state.errors import StateError
+from multilang.store import StateError, open_store
 from tests.security.test_another_account import NOBODY
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ def drpc_folder(path: Path) -> None:
 
 
 def state(path: Path) -> None:
-    FILE.open(str(path / "state.sqlite")).close()
+    open_store(f"sqlite://{path}/state.sqlite").compare_and_write("p", {}, {"t": {b"k": b"1"}})
 
 
 def cluster_home(path: Path) -> None:

@@ -25,7 +25,7 @@ CODE = {
         "        bolt.log('the middleware is here')\n        return call\n"
     ),
     "topology.state.provider": (
-        "from multilang.state.memory import MemoryStateProvider\nfrom . import beside\nclass Named(MemoryStateProvider): ...\n"
+        "from multilang.state import MemoryStateProvider\nfrom . import beside\nclass Named(MemoryStateProvider): ...\n"
     ),
     "keySerializerClass": (
         "from multilang.state.serializers import JsonSerializer\nfrom . import beside\nclass Named(JsonSerializer): ...\n"

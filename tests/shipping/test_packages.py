@@ -343,10 +343,9 @@ def test_what_a_user_imports_of_such_a_package_is_there_too(project: Project) ->
 
 
 def test_the_lines_are_those_of_the_extras() -> None:
-    from multilang.state.redis import RedisStateProvider
-
     from multilang.component.prometheus import REQUIRES
     from multilang.queues import KafkaSpout, RedisStreamSpout
+    from multilang.state import RedisStateProvider
     from multilang.store.zookeeper import ZooKeeperStore
     from multilang.transactional import RedisBacking, TransactionalKafkaSpout, TransactionalRedisSpout
 

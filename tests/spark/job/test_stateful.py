@@ -9,11 +9,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from multilang.state.sqlite import SqliteStateProvider
 
 from multilang import StatefulBasicBolt, StatefulBolt, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.state import ReplayableSpout, Serializer, StateError, UnanchoredEmitError
+from multilang.state import ReplayableSpout, Serializer, SqliteStateProvider, StateError, UnanchoredEmitError
 from multilang.state.providers import provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
