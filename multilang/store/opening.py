@@ -23,6 +23,8 @@ DATABASES: Mapping[str, str] = {
 }
 """The class for each scheme of a URL. A database of one's own has the dotted name of its class as its scheme."""
 
+_CARRIED: dict[str, type[Store]] = {}
+
 FORMS = "sqlite:///FOLDER/FILE.sqlite, redis://HOST:PORT/DATABASE, zookeeper://HOST:PORT/PATH or memory:"
 
 
@@ -44,12 +46,17 @@ def store_class(url: object, setting: str = STORE) -> type[Store]:
     if "." not in name:
         raise ConfigError(f"{setting} is {masked_text(repr(url))}, and {scheme!r} is no database that is known; {what}")
     try:
-        found: Any = by_dotted_name(name)
+        found: Any = _CARRIED.get(name) or by_dotted_name(name)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
         raise ConfigError(f"{setting}: {name!r} can't be imported: {problem}; {what}") from problem
     if not isinstance(found, type) or not issubclass(found, Store):
         raise ConfigError(f"{setting}: {name!r} is not a subclass of multilang.store.Store; {what}")
     return found
+
+
+def carry(kind: type[Store]) -> None:
+    """Know a user's class by its name where it can't be imported: on an executor of Spark's, to which it was sent."""
+    _CARRIED[f"{kind.__module__}.{kind.__qualname__}"] = kind
 
 
 def open_store(url: str, conf: Mapping[str, Any] | None = None, setting: str = STORE) -> Store:

@@ -17,10 +17,11 @@ from multilang.component.wrapper import innermost
 from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from types import ModuleType
 
     from multilang.state import StateProvider
+    from multilang.store import Store
     from multilang.topology.model import Topology
 
 cloudpickle: Any = _cloudpickle
@@ -30,14 +31,14 @@ _USERS = Lock()
 
 
 @contextmanager
-def by_value(topology: Topology, provider: type[StateProvider] | None = None) -> Iterator[None]:
-    """Pickle the modules of the topology and of its state provider whole in this context, unless they are installed.
+def by_value(topology: Topology, *kinds: type[StateProvider | Store]) -> Iterator[None]:
+    """Pickle the modules of the topology, and of its state provider and store, whole in this context, unless they are installed.
 
-    Raises NotOnSparkError, with the component's id or the provider's name, when one can't be pickled.
+    Raises NotOnSparkError, with the component's id or the class, when one can't be pickled.
     """
     taken: list[ModuleType] = []
     try:
-        taken.extend(module for module in _modules(topology, provider) if _take(module))
+        taken.extend(module for module in _modules(topology, kinds) if _take(module))
         for spec in topology.components.values():
             try:
                 cloudpickle.dumps(spec)
@@ -47,10 +48,10 @@ def by_value(topology: Topology, provider: type[StateProvider] | None = None) ->
                     "can't be pickled, such as connections, files and locks"
                 ) from error
         try:
-            cloudpickle.dumps(provider)
+            cloudpickle.dumps(kinds)
         except Exception as error:
             raise NotOnSparkError(
-                f"the state provider {provider} can't be sent to Spark's executors ({error}): make in its methods what can't be "
+                f"{' and '.join(map(str, kinds))} can't be sent to Spark's executors ({error}): make in its methods what can't be "
                 "pickled, such as connections and locks, not in its module"
             ) from error
         yield
@@ -77,12 +78,12 @@ def _let_go(module: ModuleType) -> None:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def _modules(topology: Topology, provider: type[StateProvider] | None) -> Iterator[ModuleType]:
-    """Return the modules that are not installed: those of the topology, its components and its provider, and in their
-    folders.
+def _modules(topology: Topology, kinds: Iterable[type]) -> Iterator[ModuleType]:
+    """Return the modules that are not installed: those of the topology, its components, and its provider and store,
+    and in their folders.
     """
     named: set[Any] = {topology.module}
-    named.update(each.__module__ for each in getattr(provider, "__mro__", ()))
+    named.update(each.__module__ for kind in kinds for each in kind.__mro__)
     for spec in topology.components.values():
         inner = innermost(spec.component)
         named.update(each.__module__ for each in type(inner).__mro__)

@@ -275,7 +275,7 @@ class JobRun:
             }
 
     def _by_value(self) -> AbstractContextManager[None]:
-        return by_value(self._topology, None if self._saving is None else self._saving.kind)
+        return by_value(self._topology, *(() if self._saving is None else self._saving.kinds))
 
     def run(self) -> JobResult:
         """Run all rounds."""

@@ -16,6 +16,7 @@ from multilang.state.names import namespace
 from multilang.state.providers import provider_from
 from multilang.state.serializers import Serializer
 from multilang.state.stored import Saved, StoredState
+from multilang.store.opening import carry
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
     from multilang.state import StateProvider
+    from multilang.store import Store
     from spark_bridge.job.tuples import FailedRoots
 
     Rows = Sequence[tuple[bytes, bytes | None]]
@@ -35,12 +37,18 @@ class Saving(NamedTuple):
     """The transaction to come, in the form that tasks get.
 
     ``txid``: its number. ``committed``: namespace -> the transaction whose state the task begins with. ``kind``: the
-    class of the provider, which is sent because an executor may not be able to import it.
+    class of the provider, and ``store`` that of a user's store, which are sent because an executor may not be able to import them.
     """
 
     txid: int
     committed: Mapping[str, int | None]
     kind: type[StateProvider]
+    store: type[Store] | None = None
+
+    @property
+    def kinds(self) -> list[type[StateProvider | Store]]:
+        """The classes."""
+        return [self.kind] if self.store is None else [self.kind, self.store]
 
 
 def split(payload: bytes) -> tuple[bytes, Rows]:
@@ -142,6 +150,8 @@ class StatefulTask(StageBolt):
         """Start as StageBolt does; ``state`` also has the changes of earlier rounds."""
         attributes, rows = (None, ()) if state is None else split(state)
         name = namespace(self.plan.component, self.plan.context.task_index)
+        if self._saving.store is not None:
+            carry(self._saving.store)
         self._provider = provider_from(self._saving.kind, self.plan.conf)
         self.saved = open_state(self._provider, name)
         before, (now, prepared) = self._saving.committed.get(name), self.saved.store.txids()

@@ -31,6 +31,8 @@ from multilang.state.providers import MEMORY, provider_of
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
+from multilang.store.calls import is_own
+from multilang.store.interface import Store
 from multilang.store.opening import open_store
 from multilang.store.settings import STORE
 from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows, stored_as
@@ -157,8 +159,12 @@ class States(_Begun):
     @property
     def saving(self) -> Saving:
         """The next transaction, in the form that tasks get."""
+        store = getattr(self.provider, "store", None)
         return Saving(
-            self.txid + 1, {name: self._state(name).store.txids()[0] for name in self._names}, type(self.provider)
+            self.txid + 1,
+            {name: self._state(name).store.txids()[0] for name in self._names},
+            type(self.provider),
+            type(store) if isinstance(store, Store) and is_own(store) else None,
         )
 
     @property
