@@ -29,15 +29,15 @@ class Declared:
 
     Attributes:
         name: The name of its class.
-        arguments: The digests of its attributes before it was initialized, by name; None: unknown.
+        arguments: The digests of its attributes before it was initialized, by name.
         identity: What the component itself says; None: nothing.
     """
 
     __slots__ = ("arguments", "identity", "name")
 
-    def __init__(self, name: str, arguments: Mapping[str, int] | None = None, identity: Any = None) -> None:
+    def __init__(self, name: str, arguments: Mapping[str, int], identity: Any = None) -> None:
         self.name = name
-        self.arguments = None if arguments is None else dict(arguments)
+        self.arguments = dict(arguments)
         self.identity = identity
 
     @classmethod
@@ -74,25 +74,20 @@ class Declared:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Declared:
-        """Return what was stored. Earlier versions stored the class alone."""
-        return cls(found["class"], found.get("arguments"), found.get("identity"))
+        """Return what was stored."""
+        return cls(found["class"], found["arguments"], found["identity"])
 
     def changed(self, now: Declared) -> list[str]:
         """Return the names of what ``now`` has otherwise; nothing where one of them is unknown."""
         if self.identity is not None and now.identity is not None:
             return [] if self.identity == now.identity else [IDENTITY]
-        if self.arguments is None or now.arguments is None:
-            return []
         names = {*self.arguments, *now.arguments}
         return sorted(each for each in names if self.arguments.get(each) != now.arguments.get(each))
 
     def is_like(self, other: Declared) -> bool:
         """Return whether both are known to be declared alike."""
-        return self.name == other.name and self._is_known(other) and not self.changed(other)
-
-    def _is_known(self, other: Declared) -> bool:
-        identities = (self.identity is None) + (other.identity is None)
-        return identities == 0 or (identities == 2 and self.arguments is not None and other.arguments is not None)
+        same = self.name == other.name and (self.identity is None) == (other.identity is None)
+        return same and not self.changed(other)
 
 
 def others_identity(component: str, before: Declared, now: Declared) -> str | None:

@@ -357,7 +357,7 @@ class SavedTask(WindowTask):
         now_of_day = self._time_of_day()
         if task is not None:
             self._origin = task["origin"]
-            self._check_form(task.get("form"), task.get("declared"))
+            self._check_form(task["form"], task["declared"])
             since = now_of_day - self._origin
             if not self.settings.has_event_time and since < task["reached"]:
                 if task["reached"] - since > _SET_BACK_MS:
@@ -396,9 +396,9 @@ class SavedTask(WindowTask):
         if not self.settings.has_event_time:
             self._arm()
 
-    def _check_form(self, form: str | None, declared: str | None) -> None:
+    def _check_form(self, form: str, declared: str) -> None:
         was, now = (form, self._form) if form != self._form else (declared, self._declared)
-        if was is not None and was != now:  # earlier versions stored none
+        if was != now:
             component = self._context.component
             raise ReshapedError(
                 f"{self.settings.who}: the stored state has {was}, and this bolt has {now} now, which can't go on with them: declare "
@@ -406,9 +406,8 @@ class SavedTask(WindowTask):
             )
 
     def _load_pane(self, key: Key, slot: int, chunks: list[tuple[int, Any]]) -> None:
-        # Earlier versions left out the last parts: the numbers if there were none, and whether it was touched if it was not.
         parts = chunks[-1][1]
-        saved, count, first, last, fired, _, numbers, is_touched = [*parts, (), False][:8]
+        saved, count, first, last, fired, _, numbers, is_touched = parts[:8]
         if self._keeps_tuples:
             accumulator: Any = [tup for _, chunk in chunks for tup in self._tuples.load(chunk[0])]
         else:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.topology.errors import TopologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-_UNNAMED = "None"  # the name that every query had in the first versions where pyspark pins no threads
+    pass
 
 
 class NotOnSparkError(TopologyError):
@@ -25,16 +23,6 @@ class SparkJobError(Exception):
 
 class ComponentStartError(SparkJobError):
     """A component's ``initialize`` failed in its Spark task, or its program could not be started."""
-
-
-def stored_as(query: str, stored: Collection[str]) -> str:
-    """Return the name under which a query's last batch is stored: its own, or that of the one query of a first version.
-
-    Args:
-        query: The query's name.
-        stored: The names of all queries of which something is stored.
-    """
-    return _UNNAMED if set(stored) == {_UNNAMED} else query
 
 
 def check_next(batch: int, last: int | None, where: str) -> None:

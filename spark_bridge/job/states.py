@@ -35,7 +35,7 @@ from multilang.store.calls import is_own
 from multilang.store.interface import Store
 from multilang.store.opening import open_store
 from multilang.store.settings import STORE
-from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows, stored_as
+from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class States(_Begun):
         other rows.
         """
         queries = self._coordinator.get(QUERIES_KEY) or {}
-        last = queries.get(stored_as(query, queries))
+        last = queries.get(query)
         where = f"the state in {self.describe()}"
         if last == batch:
             noted, known = (self._coordinator.get(ROWS_KEY) or {}).get(query, (None, None))

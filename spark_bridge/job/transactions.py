@@ -17,7 +17,7 @@ from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
-from spark_bridge.job.errors import SparkJobError, check_next, check_rows, stored_as
+from spark_bridge.job.errors import SparkJobError, check_next, check_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,8 +65,7 @@ class Transactions:
         """
         current = self.current
         path = f"{RUNS}/{run}"
-        before_path = path if run == JOB else f"{RUNS}/{stored_as(run, self._state.list(RUNS))}"
-        last, txid, *before = self._state.get_data(before_path) or (None, 0)
+        last, txid, *before = self._state.get_data(path) or (None, 0)
         where = f"the store of the transactions of {self._state.id!r}"
         if run != JOB and last == batch:
             check_rows(batch, rows, before[0] if before else None, where)

@@ -67,7 +67,7 @@ def fill(conf, number):
 
 
 def contents(found, rolled_back=True):
-    """What is stored, as it is after the claim of the next one."""
+    """Return the stored contents, as they are after the claim of the next one."""
     found.claim()
     stored = {}
     for name in NAMES:

@@ -18,7 +18,7 @@ from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from multilang.store import NotPermittedError, open_store
 from multilang.store.redis_access import ACCESS, PASSWORD, place_of
-from multilang.transactional.maps.redis import RedisBacking
+from multilang.transactional import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.authority import Authority
 from tests.servers import SecuredRedisServer, free_port, running, wait_for

@@ -149,29 +149,6 @@ def test_replays_of_what_a_checkpoint_has_change_no_window(steps, window, more, 
     assert stopping.unfinished == []
 
 
-@pytest.mark.parametrize("lateness", [0, 100])
-@pytest.mark.parametrize("early", [None, milliseconds(10_000)])
-def test_a_state_of_an_earlier_version_without_the_last_parts_is_read(early, lateness):
-    kind = declared(Tumbling(milliseconds(10)), early=early, allowed_lateness=milliseconds(lateness))
-    first = started(kind)
-    for n, ts in enumerate([5, 15, 40, 15]):
-        first.process(make_tuple([n, "ant", ts], FIELDS, "source0"))
-    state = saved(first)
-    panes = [parts for key, parts in state.items() if key[0] == "$window"]
-    assert {len(parts) for parts in panes} == {8}
-    for parts in panes:
-        while len(parts) > 6 and not parts[-1]:
-            parts.pop()
-    again = started(kind, state)
-    for run in (first, again):
-        run.emitted.clear()
-        run.advance(20)
-        for index in range(3):
-            run.process(make_tuple([9, "ant", 300], FIELDS, f"source{index}"))
-        run.advance(20)
-    assert emitted(again) == emitted(first) != []
-
-
 @pytest.mark.parametrize("more", [{}, {"memory_limit": 1}, {"aggregate": Count()}])
 @pytest.mark.parametrize("window", [Tumbling(milliseconds(100)), Session(milliseconds(50))])
 def test_replays_are_known_after_a_restart_though_the_first_tuples_were_stored_without_ids(window, more):

@@ -61,28 +61,6 @@ def test_a_batch_that_was_planned_anew_with_other_rows_is_refused(durable) -> No
     states.close()
 
 
-def test_a_query_that_was_saved_without_its_id_goes_on(
-    durable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An earlier version did so where pyspark pins no threads."""
-    states = States(topology, durable)
-    assert states.begin("None", 0) == 0
-    states.save({}, "None", 0)
-    assert (states.begin("one", 0), states.begin("one", 1)) == (None, 1)
-    states.save({}, "one", 1)
-    assert (states.begin("one", 1), states.begin("two", 0)) == (None, 2)  # another query begins anew
-    states.close()
-
-    monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
-    log = Transactions(load_topology(str(ROOT / "examples" / "global_count.py")))
-    assert log.begin("None", 0) == log.begin("one", 0) == 1
-    log.commit()
-    assert (log.begin("one", 0), log.begin("one", 1)) == (None, 2)
-    log.commit()
-    assert log.begin("two", 0) == 3
-    log.close()
-
-
 def test_a_transaction_that_was_begun_with_other_rows_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
