@@ -66,13 +66,13 @@ def fill(conf, number):
             state.close()
 
 
-def contents(found, rolled_back=True):
-    """Return the stored contents, as they are after the claim of the next one."""
+def contents(found):
+    """Return what is stored, as it is after the claim of the next one."""
     found.claim()
     stored = {}
     for name in NAMES:
         state = opened(found, name)
-        if rolled_back and found.txids(name) != (None, None):
+        if found.txids(name) != (None, None):
             state.rollback()
         stored[name] = dict(state)
         state.close()
