@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _POOL = ("host", "port", "timeout", "database", *access.MEMBERS)
 _CLUSTER = ("nodes", "timeout", "maxRedirections", *access.MEMBERS)
+_ALL = 2**62  # keys in memory, of what is in memory in any case
 _COORDINATOR = namespace(SPOUT, 0)
 _REPLACING = "replacing", b"names"  # the row of a replacement that is to be completed
 
@@ -67,9 +68,8 @@ class StoreProvider(StateProvider):
 
     def new_state(self, namespace: str) -> StoredState:
         store = self._open() if self.durable else self.store
-        return StoredState(
-            namespace, self._namespace(namespace, store), self._keys, self._values, cached_keys(self.conf)
-        )
+        cached = cached_keys(self.conf) if self.durable else _ALL
+        return StoredState(namespace, self._namespace(namespace, store), self._keys, self._values, cached)
 
     def namespaces(self) -> list[str]:
         start = place_of("state", stored_name(self.conf), "")
@@ -166,9 +166,17 @@ class MemoryStateProvider(StoreProvider):
 
     def _check_config(self) -> None:
         check_members(self.config, "the in-memory state", ())
+        self._states: dict[str, StoredState] = {}
 
     def _open(self) -> Store:
         return open_store("memory:")
+
+    def new_state(self, namespace: str) -> StoredState:
+        """Return the state of a namespace, the same at each call. Nobody else can claim it."""
+        if namespace not in self._states:
+            self._states[namespace] = state = super().new_state(namespace)
+            state.claim(0)
+        return self._states[namespace]
 
     def portable(self) -> dict[str, Any]:
         return {PROVIDER: "memory", CONFIG: self.config}
