@@ -46,12 +46,12 @@ def _starts(topology: Topology, conf: Mapping[str, Any], opened: ExitStack) -> I
         url = positions_url(own) if spec.kind == "spout" else None
         if url is not None:
             yield opened.enter_context(closing(open_store(url[0], own, url[1]))), place_of("position", name)
+        if own.get(ID) is not None:
+            url = store_of(own)
+            yield opened.enter_context(closing(open_store(url[0], own, url[1]))), place_of("transactions", str(own[ID]))
         for found in maps_of(innermost(spec.component)):
             yield found.backing.store, place_of("map", found.backing.name)
         marks = getattr(innermost(spec.component), "kept_marks", None)
         where = None if marks is None else marks(own, spec.id)
         if where is not None:
             yield opened.enter_context(closing(where[0])), where[1]
-    if conf.get(ID) is not None:
-        url = store_of(conf)
-        yield opened.enter_context(closing(open_store(url[0], conf, url[1]))), place_of("transactions", str(conf[ID]))

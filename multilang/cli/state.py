@@ -217,7 +217,7 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     if _is_url(topology):
         with _store(topology, conf) as store:
             count = admin.remove(store, component)
-        echo(f"{count} places are removed")
+        echo(f"{component!r} is removed from the store, with {count - 1} places below it")
         return exits.OK
     with _opened(topology, conf) as stored:
         with kept_places(stored.topology, stored.conf) as kept:
@@ -296,7 +296,7 @@ def _as_json(place: Entry) -> dict[str, Any]:
 def _show(places: Iterable[tuple[str, Entry]]) -> None:
     """Print places, each with its rows, below the store that they are in."""
     for where, found in groupby(sorted(places, key=itemgetter(0)), itemgetter(0)):
-        echo(where)
+        echo(where.removeprefix("the "))
         each = [place for _, place in found]
         width = max(len(place.place) for place in each)
         for place in each:
