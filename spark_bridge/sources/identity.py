@@ -31,13 +31,13 @@ class Mark:
 
     Attributes:
         watermark: How many of its rows are acked without a gap.
-        total: Their checksum.
+        total: Their checksum; None where it is unknown.
         source: What ``described`` returned for the source; empty where that is unknown.
     """
 
     __slots__ = ("source", "total", "watermark")
 
-    def __init__(self, watermark: int, total: int = 0, source: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, watermark: int, total: int | None = None, source: Mapping[str, Any] | None = None) -> None:
         self.watermark = watermark
         self.total = total
         self.source: dict[str, Any] = dict(source or {})
@@ -109,6 +109,7 @@ class Comparison:
         if mark.watermark == 0:
             self._found(partition, 0)
         elif self._is_known(mark):
+            assert mark.total is not None
             self._found(partition, mark.total)
         else:
             self._read(partition, mark)
@@ -122,14 +123,18 @@ class Comparison:
         self._offset += len(rows)
         if self._offset < mark.watermark:
             return
-        if mark.source.get("form", FORM) == FORM and mark.total != self._total:
+        if mark.total is not None and mark.source.get("form", FORM) == FORM and mark.total != self._total:
             self._refuse(partition, mark, "has other rows")
         self._found(partition, self._total)
 
     def _is_known(self, mark: Mark) -> bool:
         then, now = mark.source, self.about
-        same = then.get("identity") is not None and then["identity"] == now["identity"]
-        return same and then.get("form", FORM) == FORM
+        return (
+            mark.total is not None
+            and then.get("form", FORM) == FORM
+            and then.get("identity") is not None
+            and then["identity"] == now["identity"]
+        )
 
     def _found(self, partition: int, total: int) -> None:
         self.totals[partition] = total

@@ -57,7 +57,6 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     words = Counter(word for line in lines for word in line.split())
     shutil.copy(ROOT / "examples" / "stateful_word_count.py", tmp_path)
     conf = {
-        **redis.conf,
         "multilang.input.files": [str(tmp_path / "text")],
         "topology.message.timeout.secs": 15,
         "topology.max.spout.pending": 100,
@@ -75,8 +74,8 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     assert counts == dict.fromkeys(MODES, words)
 
     (tmp_path / "on_storm.py").write_text(f"from stateful_word_count import {promise} as topology\n")
-    give(storm, tmp_path / "on_storm.py", "words", "--interpreter", sys.executable, **conf)
-    there = provider_of({**conf, "topology.name": "words"})
+    give(storm, tmp_path / "on_storm.py", "words", "--interpreter", sys.executable, **redis.conf, **conf)
+    there = provider_of({**redis.conf, "topology.name": "words"})
 
     def counted() -> int:
         return sum(stored(there, "count", 2).values())
