@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from multilang.state.providers import provider_of
+from multilang.store.settings import name_in
 from spark_bridge.job.states import conf_of
 from tests.state.topologies import stored
 
@@ -41,10 +43,17 @@ def lines(tmp_path: Path) -> Lines:
     return Lines(tmp_path / "lines")
 
 
+def named(where: Any) -> dict[str, Any]:
+    """The conf of a place, which has the state of one topology unless it names it."""
+    conf = conf_of(where)
+    if "topology.name" not in conf:
+        with closing(provider_of(conf)) as found:
+            places = found.store.places("state/") if hasattr(found, "store") else ()  # a provider of somebody's own
+        (conf["topology.name"],) = {name_in(place.split("/")[1]) for place in places} or {"none"}
+    return conf
+
+
 def state_of(where: Any, component: str = "count", tasks: int = 2) -> dict[Any, Any]:
     """Everything that the tasks of a component have in a place."""
-    provider = provider_of({"topology.name": "any", **conf_of(where)})
-    try:
-        return stored(provider, component, tasks)
-    finally:
-        provider.close()
+    with closing(provider_of(named(where))) as found:
+        return stored(found, component, tasks)
