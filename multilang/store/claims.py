@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         """The calls of a ``multilang.store.interface.Store`` by which places are claimed."""
 
         setting: str
+        claims: list[Claim]
 
         def get(self, place: str, table: str, keys: Sequence[bytes], /) -> list[bytes | None]: ...
         def compare_and_write(self, place: str, expected: Rows, changes: Rows, cleared: Collection[str], /) -> bool: ...
@@ -225,12 +226,18 @@ class Claim:
 
     def release(self) -> None:
         """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
-        self._ended.set()
+        self.end()
         self._store.hurry()
         self._thread.join()
+        with suppress(ValueError):
+            self._store.claims.remove(self)
         with suppress(Exception):  # the database is gone: the next owner will wait until the lease is over
             if _replace(self._store, self._place, self.owner, self.owner.changed(ended=True)):
                 self._store.end_beats(self._place)
+
+    def end(self) -> None:
+        """Beat no more."""
+        self._ended.set()
 
     def _beat(self) -> None:
         number = 0
@@ -266,7 +273,9 @@ def claim(
         before = wait_until_free(store, place, run, warn, what)
         me = Owner.after(before, run, topology, above)
         if _replace(store, place, before, me):
-            return Claim(store, place, me, what)
+            claimed = Claim(store, place, me, what)
+            store.claims.append(claimed)
+            return claimed
         now = stored_owner(store, place, what)
         if (None if now is None else now.token) == (None if before is None else before.token):
             raise StoreGoneError(

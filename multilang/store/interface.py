@@ -26,7 +26,8 @@ case, too. The laws, which every database keeps, and why:
 10. **Reading is bounded.** ``list`` reads a table in portions, whatever its size. A row that is there all the time is given
    once; one that changes meanwhile may be given or not.
 
-A database of one's own is a subclass with ``get``, ``list``, ``places``, ``tables``, ``compare_and_write``, ``describe`` and ``close``.
+A database of one's own is a subclass with ``get``, ``list``, ``places``, ``tables``, ``compare_and_write``, ``describe`` and, where
+something is to be closed, ``close``.
 All methods may be called from any thread.
 """
 
@@ -67,6 +68,7 @@ class Store(ABC):
         portion_rows: How many rows are best written in one step, by who may divide them; see ``portions``.
         portion_bytes: The size of these rows together, in bytes.
         requires: The packages that workers need: import names, and what to install for each.
+        claims: The claims through this store that beat.
         trace: Called with the steps of a write: "write", "sync" when it is about to be done, "synced" when it was.
     """
 
@@ -82,6 +84,7 @@ class Store(ABC):
         self.url = url
         self.conf = dict(conf or {})
         self.setting = setting
+        self.claims: list[Claim] = []
 
     @abstractmethod
     def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -162,9 +165,11 @@ class Store(ABC):
     def describe(self) -> str:
         """Return the database in the words of a message: "the SQLite file /var/lib/shop.sqlite"."""
 
-    @abstractmethod
     def close(self) -> None:
-        """Close connections."""
+        """Close connections. What was claimed through this store does not beat any more. Its next use opens it again."""
+        for each in self.claims:
+            each.end()
+        self.claims.clear()
 
     def portions(self, rows: Iterable[tuple[bytes, bytes | None]]) -> Iterator[dict[bytes, bytes | None]]:
         """Yield rows in portions for one step each; at least one, which is empty where there are no rows.

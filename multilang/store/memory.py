@@ -72,9 +72,6 @@ class MemoryStore(Store):
     def describe(self) -> str:
         return "memory of this process"
 
-    def close(self) -> None:
-        pass
-
 
 def _put(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
     if value is None:

@@ -298,6 +298,7 @@ class RedisStore(Store):
         return redis_client.place(self._settings)
 
     def close(self) -> None:
+        super().close()
         with self._lock:
             if self._found is not None:
                 self._found.close()

@@ -169,6 +169,7 @@ class SqliteStore(Store):
         return f"the SQLite file {self.path}"
 
     def close(self) -> None:
+        super().close()
         with self._lock:
             connection, self._connection = self._connection, None
             self._parts.clear()

@@ -145,6 +145,7 @@ class ZooKeeperStore(Store):
         self._nodes.hurry()
 
     def close(self) -> None:
+        super().close()
         self._free.clear()
         self._nodes.close()
 

@@ -578,7 +578,9 @@ class StoreLaws:
             store.claim("p", "run", "tested")
         claim.release()
 
-    @pytest.mark.filterwarnings("ignore:Do not use the `random` module")  # a database's client does, in a thread of its own
+    @pytest.mark.filterwarnings(
+        "ignore:Do not use the `random` module"
+    )  # a database's client does, in a thread of its own
     def test_two_stores_do_what_a_dict_does(self, opened: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
         """Random calls and owners by two objects at the same database, against a model; the series that fails is shown."""
         pytest.importorskip("hypothesis", reason="this test needs hypothesis: pip install hypothesis")

@@ -55,9 +55,6 @@ class FileStore(Store):
     def describe(self):
         return f"the folder {self.folder}"
 
-    def close(self):
-        pass
-
     @contextmanager
     def _alone(self):
         """Keep everybody else out of a step. If a process dies in a step, its lock is released."""
