@@ -216,8 +216,8 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     """Remove what is stored of a component, its state or its position; or a place that ls shows, with those below it."""
     if _is_url(topology):
         with _store(topology, conf) as store:
-            count = admin.remove(store, component)
-        echo(f"{component!r} is removed from the store, with {count - 1} places below it")
+            admin.remove(store, component)
+        echo(f"{component!r} is removed from the store, with what is below it")
         return exits.OK
     with _opened(topology, conf) as stored:
         with kept_places(stored.topology, stored.conf) as kept:
