@@ -25,9 +25,7 @@ _SHORT = ("sqlite", "zookeeper")
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
     """Return the state of the transactions of the topology of ``conf``."""
-    id = _id(conf)
-    url, setting = store_of(conf)
-    return TransactionalState(opening.open_store(url, conf, setting), id, conf)
+    return TransactionalState(_opened(conf), _id(conf), conf)
 
 
 def check_state(conf: Mapping[str, Any]) -> None:
@@ -38,9 +36,7 @@ def check_state(conf: Mapping[str, Any]) -> None:
         InUseError: Another run owns the transactions.
         StateError: The store can't be used now.
     """
-    id = _id(conf)
-    url, setting = store_of(conf)
-    store = opening.open_store(url, conf, setting)
+    id, store = _id(conf), _opened(conf)
     try:
         store.check()
         check_free_for(conf, store, place_of("transactions", id), what_of(id))
@@ -87,6 +83,22 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
     if name == "zookeeper":
         return "zookeeper:", STORE
     return (f"{name}:" if isinstance(name, str) and ":" not in name else name), STORE
+
+
+def _opened(conf: Mapping[str, Any]) -> Store:
+    """Return the store of the transactions.
+
+    Raises:
+        ConfigError: The conf names none that several tasks see.
+    """
+    url, setting = store_of(conf)
+    store = opening.open_store(url, conf, setting)
+    if not store.durable:
+        raise ConfigError(
+            f"transactions are kept by several tasks, and {setting} names {store.describe()}: name another store in "
+            f"{STORE}, such as sqlite:///FOLDER/FILE.sqlite"
+        )
+    return store
 
 
 def _own_class(given: Any) -> Any:
