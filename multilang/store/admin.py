@@ -90,7 +90,9 @@ def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
     for place, owner in zip(places, owners, strict=True):
         now = stored_owner(store, place)
         if (now and now.token) != (owner and owner.token):
-            raise InUseError(f"{place!r} in {store.describe()} was used meanwhile, by {now}: end that one, and export again")
+            raise InUseError(
+                f"{place!r} in {store.describe()} was used meanwhile, by {now}: end that one, and export again"
+            )
 
 
 def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:

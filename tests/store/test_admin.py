@@ -92,7 +92,7 @@ def test_an_export_beside_a_topology_that_starts_is_refused(urls):
         next(lines)
         store.claim(STATE, "two", "shop").release()
         with pytest.raises(InUseError, match="was used meanwhile"):
-            [*lines]
+            list(lines)
 
 
 def test_only_the_places_below_are_shown(urls):

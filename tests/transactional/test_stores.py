@@ -192,7 +192,7 @@ def test_a_path_that_is_none_is_named():
 
 @pytest.mark.parametrize("use", [open_state, check_state])
 def test_a_store_that_each_task_has_for_itself_is_refused(use):
-    with pytest.raises(ConfigError, match="several tasks, and multilang.store names memory of this process"):
+    with pytest.raises(ConfigError, match=r"several tasks, and multilang\.store names memory of this process"):
         use({**LOCAL, ID: "words", "multilang.store": "memory:"})
 
 
