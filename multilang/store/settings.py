@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STORE = "multilang.store"
+MARKS = "multilang.source.store"
 NAME = "multilang.state.name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 

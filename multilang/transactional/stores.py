@@ -7,7 +7,6 @@ from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.store import opening
 from multilang.store.claims import check_free_for
-from multilang.store.settings import STORE as STORE_OF_ALL
 from multilang.store.settings import place_of, state_file, store_url, stored_name
 from multilang.transactional.names import ID, STORE, TRACE, is_id
 from multilang.transactional.state import TransactionalState, what_of
@@ -46,8 +45,9 @@ def check_state(conf: Mapping[str, Any]) -> None:
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
-    given = [(setting, _own_class(conf.get(setting))) for setting in (STORE, STORE_OF_ALL)]
-    return texts([*given, (TRACE, conf.get(TRACE))], _SHORT)
+    name = conf.get(STORE)
+    own = opening.own_class(name) if isinstance(name, str) and ":" in name else name
+    return texts([(STORE, own), (TRACE, conf.get(TRACE))], _SHORT)
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
@@ -99,14 +99,6 @@ def _opened(conf: Mapping[str, Any]) -> Store:
             f"{STORE}, such as sqlite:///FOLDER/FILE.sqlite"
         )
     return store
-
-
-def _own_class(given: Any) -> Any:
-    """Return the dotted name of a class of the user's in what names a store, which a URL has as its scheme; None: it has none."""
-    if not isinstance(given, str) or ":" not in given:
-        return given
-    scheme = given.partition(":")[0]
-    return scheme if "." in scheme else None
 
 
 def _id(conf: Mapping[str, Any]) -> str:
