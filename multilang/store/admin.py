@@ -156,13 +156,14 @@ def remove(store: Store, name: str) -> int:
         InUseError: A topology uses it.
         StateError: There is no such place.
     """
-    places = [each for each in _below(store, name) if _tables(store, each) or _is_open(store, each)]
+    below = _below(store, name)
+    places = [each for each in below if _tables(store, each) or _is_open(store, each)]
     if not places:
         raise StateError(f"there is nothing at {name!r} in {store.describe()}; multilang state ls shows what there is")
     parts = name.split("/")
     above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
     with ExitStack() as claims:
-        for place in dict.fromkeys([*above, name, *places]):
+        for place in dict.fromkeys([*above, *below]):
             if stored_owner(store, place) is not None:
                 claims.callback(store.claim(place, _run(COMMAND), "multilang state", what=place).release)
         for place in places:

@@ -108,7 +108,12 @@ def test_what_is_in_use_is_neither_copied_nor_removed(urls, monkeypatch):
         before = {place: rows for place, (rows, *_) in shown(store).items()}
         claim = store.claim(STATE, "two", "shop")
         assert shown(store)[STATE][2]
-        for use in (lambda: [*export(store)], lambda: remove(store, STATE), lambda: remove(store, f"{STATE}/count-0")):
+        for use in (
+            lambda: [*export(store)],
+            lambda: remove(store, "state"),
+            lambda: remove(store, STATE),
+            lambda: remove(store, f"{STATE}/count-0"),
+        ):
             with pytest.raises(InUseError, match="is in use by topology 'shop'"):
                 use()
         claim.release()
