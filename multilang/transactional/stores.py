@@ -77,7 +77,7 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
             return f"sqlite://{state_file(stored_name(conf))}", PATH
         if not isinstance(path, str) or not path:
             raise ConfigError(f"{PATH} is {path!r}; name a file")
-        return f"sqlite:{path}", PATH
+        return f"sqlite://{path}", PATH
     if name is None:
         return store_url(conf) or ("zookeeper:", STORE)
     if name == "zookeeper":

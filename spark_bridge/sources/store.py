@@ -181,7 +181,7 @@ def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of 
         path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
             without that, in the user's folder for state.
     """
-    return marks_store(None if path is None else f"sqlite:{path}", {})
+    return marks_store(None if path is None else f"sqlite://{path}", {})
 
 
 def place_of_group(group: str) -> str:
