@@ -114,7 +114,7 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
     rows = iter(lines)
     if next(rows, {}).get("multilang-store") != FORMAT:
         raise StateError("this is not a file of multilang state export URL: its first line is not that of one")
-    empty: set[str] = set()
+    there = set(store.places(""))
     count = 0
     part: dict[tuple[str, str], dict[bytes, bytes | None]] = {}
     run = _run(IMPORT)
@@ -125,11 +125,11 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
             owner = Owner.from_text(value) if (table, key) == (OWNER, RECORD) else None
         except (KeyError, TypeError, ValueError) as problem:
             raise StateError(f"line {number} is no row of a store: {line!r}") from problem
-        if place not in empty and _tables(store, place):
+        if place in there and _tables(store, place):
             raise StateError(
                 f"there is something at {place!r} in {store.describe()} already: remove it, or name another store"
             )
-        empty.add(place)
+        there.discard(place)  # it has an owner's record alone, as what was removed
         if owner is not None:
             claims.callback(store.claim(place, run, owner.topology, above=owner.epoch, what=place).release)
         else:

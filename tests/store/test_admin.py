@@ -222,3 +222,13 @@ def test_a_topologys_transactions_and_maps_are_shown(tmp_path):
     assert multilang("run", where, **environment).returncode == 0
     places = json.loads(multilang("state", "ls", where, "--json", **environment).stdout)["places"]
     assert {each["place"].partition("/")[0] for each in places} == {"transactions", "map"}
+    used, values = (
+        next(each for each in places if each["place"].startswith(start)) for start in ("transactions", "map")
+    )
+    with closing(open_store(used["where"].replace("the SQLite file ", "sqlite://"))) as store:
+        claim = store.claim(used["place"], "another", "global")
+        refused = multilang("state", "rm", where, values["place"], **environment)
+        claim.release()
+    assert refused.returncode == 2
+    assert "is in use by topology 'global'" in refused.stderr
+    assert json.loads(multilang("state", "ls", where, "--json", **environment).stdout)["places"] == places
