@@ -25,6 +25,7 @@ from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
 from multilang.state.serializers import as_key, check_key
 from multilang.store import admin
+from multilang.store.claims import wait_until_free
 from multilang.store.opening import open_store
 
 if TYPE_CHECKING:
@@ -216,13 +217,15 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
     """Remove what is stored of a component, its state or its position; or a place that ls shows, with those below it."""
     if _is_url(topology):
         with _store(topology, conf) as store:
-            count = admin.remove(store, component)
-        echo(f"{component!r} is removed from the store, with {count - 1} places below it")
+            admin.remove(store, component)
+        echo(f"{component!r} is removed from the store, with what is below it")
         return exits.OK
     with _opened(topology, conf) as stored:
         with kept_places(stored.topology, stored.conf) as kept:
             found = next((store for store, place in kept if place.place == component), None)
             if found is not None:
+                for store, place in kept:  # a map has no owner but that of the transactions
+                    wait_until_free(store, place.place, None, what=place.place)
                 admin.remove(found, component)
                 echo(f"{component!r} is removed from {found.describe()}")
                 return exits.OK

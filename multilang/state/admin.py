@@ -138,13 +138,11 @@ class StoredStates:
             task = split_namespace(name)
             former = task is None or task[0] not in self.topology.components
             committed, prepared = self.txids(name)
-            if former and prepared in (None, committed):
-                continue  # of a component that the topology does not have any more: its transactions ended earlier
             state = self._open(name)
             state.claim(epoch)
             try:
                 if former:  # it was renamed or removed between two phases of a checkpoint
-                    if prepared == txid and how in (COMMITTING, COMMITTED):
+                    if prepared == txid != committed and how in (COMMITTING, COMMITTED):
                         state.commit(txid)
                     else:
                         state.rollback()

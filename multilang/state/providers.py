@@ -8,10 +8,10 @@ from multilang.protocol.codec import loads
 from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
-from multilang.state.settings import CONFIG, PROVIDER, TRACE
+from multilang.state.settings import CONFIG, POSITIONS, PROVIDER, TRACE
 from multilang.state.steps import traced
-from multilang.store.opening import store_class
-from multilang.store.settings import STORE
+from multilang.store.opening import own_class, store_class
+from multilang.store.settings import MARKS, STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ _OURS = {
     "org.apache.storm.state.InMemoryKeyValueStateProvider": MEMORY,
     "org.apache.storm.redis.state.RedisKeyValueStateProvider": _REDIS,
 }
+_STORES = (STORE, POSITIONS, MARKS)  # the keys with the URL of a store
 _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 
 
@@ -123,11 +124,9 @@ def check_durable(provider: StateProvider) -> None:
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
     config = _config(conf)
-    url = conf.get(STORE)
-    own = url.partition(":")[0] if isinstance(url, str) and "." in url.partition(":")[0] else None
     given = [
         (PROVIDER, conf.get(PROVIDER)),
-        (STORE, own),
+        *((each, own_class(conf.get(each))) for each in _STORES),
         *((each, config.get(each)) for each in _SERIALIZERS),
         (TRACE, conf.get(TRACE)),
     ]
@@ -149,6 +148,9 @@ def texts(given: Sequence[tuple[str, Any]], ours: Collection[str]) -> list[tuple
 def check_named(conf: Mapping[str, Any]) -> None:
     """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
     store_or_provider(conf)
+    for setting in _STORES:
+        if own_class(conf.get(setting)) is not None:
+            store_class(conf[setting], setting)
     config = _config(conf)
     for member in _SERIALIZERS:
         serializer(config, member, JsonSerializer)

@@ -233,17 +233,16 @@ class Namespace(Saved):
             self._step({_NEW: part})
 
     def swap(self, replacement: str) -> None:
-        """Make the rows that were staged the whole contents, once for each name of a replacement."""
-        if self._head.replaced != replacement:
-            self._step(
-                {},
-                cleared=[_DATA, _PREPARED],
-                merged=(_NEW, _DATA),
-                committed=None,
-                prepared=None,
-                replaced=replacement,
-            )
+        """Make the rows that were staged the whole contents, once for each name of a replacement.
+
+        There are two steps, each of which may be begun again: a database may need several requests for one of them.
+        """
+        emptied = f"{replacement} is emptied"
+        if self._head.replaced not in (emptied, replacement):
+            self._step({}, cleared=[_DATA, _PREPARED], committed=None, prepared=None, replaced=emptied)
             self._prepared = {}
+        if self._head.replaced != replacement:
+            self._step({}, merged=(_NEW, _DATA), replaced=replacement)
 
     def is_empty(self) -> bool:
         """Return whether it has neither transactions nor keys."""

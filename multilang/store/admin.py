@@ -7,8 +7,8 @@ from base64 import b64decode, b64encode
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from multilang.store.claims import OWNER, RECORD, Owner, stored_owner, wait_until_free
-from multilang.store.errors import StateError
+from multilang.store.claims import COMMAND, IMPORT, OWNER, RECORD, Owner, stored_owner, wait_until_free
+from multilang.store.errors import InUseError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,13 +47,11 @@ def entries(store: Store, start: str = "") -> Iterator[Entry]:
 
     Args:
         store: The store.
-        start: The beginning of the names.
+        start: A place: it and those below it; empty: all.
     """
-    for place in sorted(store.places(start)):
-        tables = sorted(table for table in store.tables(place) if table != OWNER)
-        yield Entry(
-            place, {table: sum(1 for _ in store.list(place, table)) for table in tables}, stored_owner(store, place)
-        )
+    for place in _below(store, start) if start else sorted(store.places("")):
+        rows = {table: sum(1 for _ in store.list(place, table)) for table in _tables(store, place)}
+        yield Entry(place, rows, stored_owner(store, place))
 
 
 def found(store: Store, place: str, key: bytes) -> Iterator[tuple[str, bytes]]:
@@ -81,8 +79,7 @@ def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
         InUseError: A place is in use.
     """
     places = sorted(store.places(start))
-    for place in places:
-        wait_until_free(store, place, None, what=place)
+    owners = [wait_until_free(store, place, None, what=place) for place in places]
     yield {"multilang-store": FORMAT, "from": store.describe()}
     for place in places:
         for table in sorted(store.tables(place)):
@@ -90,12 +87,19 @@ def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
                 if table == OWNER and key != RECORD:
                     continue  # the fences and beats of claims that are over
                 yield {"place": place, "table": table, "key": _text(key), "value": _text(value)}
+    for place, owner in zip(places, owners, strict=True):
+        now = stored_owner(store, place)
+        if (now and now.token) != (owner and owner.token):
+            raise InUseError(
+                f"{place!r} in {store.describe()} was used meanwhile, by {now}: end that one, and export again"
+            )
 
 
 def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
     """Write the rows that ``export`` yielded into places that have none yet.
 
-    What has an owner is owned by this process until all rows are there, with an epoch above the one that it had.
+    What has an owner is owned by this process until all rows are there, with an epoch above the one that it had. If this does not
+    come to its end, nobody else can claim it before it is removed.
 
     Args:
         store: The store.
@@ -113,25 +117,28 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
     there = set(store.places(""))
     count = 0
     part: dict[tuple[str, str], dict[bytes, bytes | None]] = {}
-    with ExitStack() as claims:
-        for number, line in enumerate(rows, 2):
-            try:
-                place, table, key, value = line["place"], line["table"], _bytes(line["key"]), _bytes(line["value"])
-                owner = Owner.from_text(value) if (table, key) == (OWNER, RECORD) else None
-            except (KeyError, TypeError, ValueError) as problem:
-                raise StateError(f"line {number} is no row of a store: {line!r}") from problem
-            if place in there:
-                raise StateError(
-                    f"there is something at {place!r} in {store.describe()} already: remove it, or name another store"
-                )
-            if owner is not None:
-                claims.callback(store.claim(place, _run(), owner.topology, above=owner.epoch, what=place).release)
-            else:
-                part.setdefault((place, table), {})[key] = value
-            count += 1
-            if count % _AT_ONCE == 0:
-                _write(store, part)
-        _write(store, part)
+    run = _run(IMPORT)
+    claims = ExitStack()
+    for number, line in enumerate(rows, 2):
+        try:
+            place, table, key, value = line["place"], line["table"], _bytes(line["key"]), _bytes(line["value"])
+            owner = Owner.from_text(value) if (table, key) == (OWNER, RECORD) else None
+        except (KeyError, TypeError, ValueError) as problem:
+            raise StateError(f"line {number} is no row of a store: {line!r}") from problem
+        if place in there and _tables(store, place):
+            raise StateError(
+                f"there is something at {place!r} in {store.describe()} already: remove it, or name another store"
+            )
+        there.discard(place)  # it has an owner's record alone, as what was removed
+        if owner is not None:
+            claims.callback(store.claim(place, run, owner.topology, above=owner.epoch, what=place).release)
+        else:
+            part.setdefault((place, table), {})[key] = value
+        count += 1
+        if count % _AT_ONCE == 0:
+            _write(store, part)
+    _write(store, part)
+    claims.close()
     return count
 
 
@@ -149,22 +156,38 @@ def remove(store: Store, name: str) -> int:
         InUseError: A topology uses it.
         StateError: There is no such place.
     """
-    places = [each for each in (name, *sorted(store.places(f"{name}/"))) if set(store.tables(each)) - {OWNER}]
+    below = _below(store, name)
+    places = [each for each in below if _tables(store, each) or _is_open(store, each)]
     if not places:
         raise StateError(f"there is nothing at {name!r} in {store.describe()}; multilang state ls shows what there is")
     parts = name.split("/")
     above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
     with ExitStack() as claims:
-        for place in dict.fromkeys([*above, name, *places]):
+        for place in dict.fromkeys([*above, *below]):
             if stored_owner(store, place) is not None:
-                claims.callback(store.claim(place, _run(), "multilang state", what=place).release)
+                claims.callback(store.claim(place, _run(COMMAND), "multilang state", what=place).release)
         for place in places:
-            store.compare_and_write(place, {}, {}, [table for table in store.tables(place) if table != OWNER])
+            store.compare_and_write(place, {}, {}, _tables(store, place))
     return len(places)
 
 
-def _run() -> str:
-    return f"multilang state {os.getpid()} {os.urandom(4).hex()}"
+def _below(store: Store, name: str) -> list[str]:
+    """Return a place, if there is anything, and those below it."""
+    return sorted(each for each in store.places(name) if f"{each}/".startswith(f"{name}/"))
+
+
+def _tables(store: Store, place: str) -> list[str]:
+    """Return the tables of a place, but for that of its owner."""
+    return sorted(table for table in store.tables(place) if table != OWNER)
+
+
+def _is_open(store: Store, place: str) -> bool:
+    owner = stored_owner(store, place)
+    return owner is not None and not owner.ended
+
+
+def _run(kind: str) -> str:
+    return f"{kind}{os.getpid()} {os.urandom(4).hex()}"
 
 
 def _write(store: Store, part: dict[tuple[str, str], dict[bytes, bytes | None]]) -> None:

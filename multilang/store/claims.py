@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import socket
 import threading
 from contextlib import suppress
@@ -45,6 +46,8 @@ _EARLIER = 50  # runs that are remembered
 _MACHINE_FILES = ("/proc/sys/kernel/random/boot_id", "/etc/machine-id")
 _SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
 RECORD = b"owner"  # the key of the owner's record in that table
+COMMAND = "multilang state "  # how the runs of that command begin
+IMPORT = f"{COMMAND}import "
 
 log = logging.getLogger(__name__)
 
@@ -271,6 +274,11 @@ def claim(
                 "written by it"
             )
         before = wait_until_free(store, place, run, warn, what)
+        if before is not None and before.run.startswith(IMPORT) and not before.ended and not run.startswith(COMMAND):
+            raise StoreGoneError(
+                f"{describe(store, what)} is not whole, since multilang state import has not come to its end: remove it (multilang state rm "
+                f"URL {shlex.quote(place)}), and import it again"
+            )
         me = Owner.after(before, run, topology, above)
         if _replace(store, place, before, me):
             claimed = Claim(store, place, me, what)

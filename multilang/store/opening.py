@@ -23,6 +23,13 @@ DATABASES: Mapping[str, str] = {
 }
 """The class for each scheme of a URL. A database of one's own has the dotted name of its class as its scheme."""
 
+
+def own_class(url: Any) -> Any:
+    """Return the dotted name of a user's class, which a URL has as its scheme; None if it has none."""
+    scheme = url.partition(":")[0] if isinstance(url, str) and ":" in url else ""
+    return scheme if "." in scheme and "/" not in scheme else None
+
+
 _CARRIED: dict[str, type[Store]] = {}
 
 FORMS = "sqlite:///FOLDER/FILE.sqlite, redis://HOST:PORT/DATABASE, zookeeper://HOST:PORT/PATH or memory:"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STORE = "multilang.store"
+MARKS = "multilang.source.store"
 NAME = "multilang.state.name"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 
@@ -45,9 +46,9 @@ def name_in(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-def url_of(place: str) -> str:
+def url_of(place: Any) -> Any:
     """Return the URL of a store that is named by its URL, or by the path of its SQLite file."""
-    return place if _SCHEME.match(place) else f"sqlite:{place}"
+    return f"sqlite://{place}" if isinstance(place, str) and not _SCHEME.match(place) else place
 
 
 def stored_name(conf: Mapping[str, Any]) -> str:

@@ -57,9 +57,10 @@ class ZooKeeperStore(Store):
     It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds, or as long as
     ``storm.zookeeper.connection.timeout`` says if that is more, for a ZooKeeper that does not answer.
 
-    One step can't have more than ZooKeeper takes in a request, 1 MB: StateError says so. A merge is made in several
-    steps if it has to be: in each of them rows go from the one table to the other, and the last one has the changes. If a
-    row that is expected changes in the midst of that, the answer is False although some rows were merged.
+    One step can't have more than ZooKeeper takes in a request, 1 MB: StateError says so. Tables are emptied and merged in
+    several steps if it has to be: in each of them rows are removed, or go from the one table to the other, and the last one
+    has the changes. If a row that is expected changes in the midst of that, the answer is False although some rows were
+    removed or merged.
 
     Args:
         url: ``zookeeper://HOST:PORT,HOST:PORT/PATH``. The conf has what is missing there, hosts or the path.

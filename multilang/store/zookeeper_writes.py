@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 from multilang.store.claims import OWNER
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxbuffer)
 _OTHER_BYTES = 200  # of an operation, beside its path and data
+_MOST_EMPTIED = MOST_BYTES // 2  # of the rows of tables that are emptied, in the last request
 _MOST_REMEMBERED = 100_000  # rows
 _TRIES = 100  # of a write whose rows come and go
 _CHANGED = ("BadVersionError", "NoNodeError", "NodeExistsError", "NotEmptyError")
@@ -80,7 +82,7 @@ class Writer:
         """Write once.
 
         Returns:
-            Whether it was done, and whether there is more to be merged.
+            Whether it was done, and whether there is more to be removed or merged.
         """
         self._number += 1
         number = b"%d" % self._number
@@ -248,7 +250,7 @@ class _Request:
     Attributes:
         checked: The tables of the rows that are expected to have a value, and of what counts their removals, by path.
         rows: The rows of which it matters whether they are there.
-        is_part: Whether there is more to be merged.
+        is_part: Whether there is more to be removed or merged.
     """
 
     def __init__(self, writer: Writer, write: Write, number: bytes) -> None:
@@ -265,7 +267,12 @@ class _Request:
         emptying = [
             each for table, keys in emptied.items() for each in self._emptied(table, [(key, -1) for key in keys])
         ]
-        if write.merged is None or write.merged[0] in emptied:
+        first = [each for each in emptying if each.row is not None and each.row not in self._expected]
+        self.is_part = _size(first) > _MOST_EMPTIED
+        if self.is_part:
+            merging = _beginning(first, _MOST_EMPTIED)
+            puts = []
+        elif write.merged is None or write.merged[0] in emptied:
             merging = []
             puts = self._puts(emptied)
         else:
@@ -441,6 +448,12 @@ def _absent(path: str) -> list[_Operation]:
 
 def _flat(rows: Rows) -> dict[Row, bytes | None]:
     return {(table, key): value for table, each in rows.items() for key, value in each.items()}
+
+
+def _beginning(operations: Sequence[_Operation], most: int) -> Sequence[_Operation]:
+    """Return the first operations, up to a size; at least one."""
+    sizes = accumulate(_size([each]) for each in operations)
+    return operations[: max(1, sum(size <= most for size in sizes))]
 
 
 def _size(operations: Iterable[_Operation]) -> int:

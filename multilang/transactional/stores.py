@@ -7,7 +7,6 @@ from multilang.state.providers import texts
 from multilang.state.steps import traced
 from multilang.store import opening
 from multilang.store.claims import check_free_for
-from multilang.store.settings import STORE as STORE_OF_ALL
 from multilang.store.settings import place_of, state_file, store_url, stored_name
 from multilang.transactional.names import ID, STORE, TRACE, is_id
 from multilang.transactional.state import TransactionalState, what_of
@@ -25,9 +24,7 @@ _SHORT = ("sqlite", "zookeeper")
 
 def open_state(conf: Mapping[str, Any]) -> TransactionalState:
     """Return the state of the transactions of the topology of ``conf``."""
-    id = _id(conf)
-    url, setting = store_of(conf)
-    return TransactionalState(opening.open_store(url, conf, setting), id, conf)
+    return TransactionalState(_opened(conf), _id(conf), conf)
 
 
 def check_state(conf: Mapping[str, Any]) -> None:
@@ -38,9 +35,7 @@ def check_state(conf: Mapping[str, Any]) -> None:
         InUseError: Another run owns the transactions.
         StateError: The store can't be used now.
     """
-    id = _id(conf)
-    url, setting = store_of(conf)
-    store = opening.open_store(url, conf, setting)
+    id, store = _id(conf), _opened(conf)
     try:
         store.check()
         check_free_for(conf, store, place_of("transactions", id), what_of(id))
@@ -50,8 +45,9 @@ def check_state(conf: Mapping[str, Any]) -> None:
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
-    given = [(setting, _own_class(conf.get(setting))) for setting in (STORE, STORE_OF_ALL)]
-    return texts([*given, (TRACE, conf.get(TRACE))], _SHORT)
+    name = conf.get(STORE)
+    own = opening.own_class(name) if isinstance(name, str) and ":" in name else name
+    return texts([(STORE, own), (TRACE, conf.get(TRACE))], _SHORT)
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
@@ -81,7 +77,7 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
             return f"sqlite://{state_file(stored_name(conf))}", PATH
         if not isinstance(path, str) or not path:
             raise ConfigError(f"{PATH} is {path!r}; name a file")
-        return f"sqlite:{path}", PATH
+        return f"sqlite://{path}", PATH
     if name is None:
         return store_url(conf) or ("zookeeper:", STORE)
     if name == "zookeeper":
@@ -89,12 +85,20 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
     return (f"{name}:" if isinstance(name, str) and ":" not in name else name), STORE
 
 
-def _own_class(given: Any) -> Any:
-    """Return the dotted name of a class of the user's in what names a store, which a URL has as its scheme; None: it has none."""
-    if not isinstance(given, str) or ":" not in given:
-        return given
-    scheme = given.partition(":")[0]
-    return scheme if "." in scheme else None
+def _opened(conf: Mapping[str, Any]) -> Store:
+    """Return the store of the transactions.
+
+    Raises:
+        ConfigError: The conf names none that several tasks see.
+    """
+    url, setting = store_of(conf)
+    store = opening.open_store(url, conf, setting)
+    if not store.durable:
+        raise ConfigError(
+            f"transactions are kept by several tasks, and {setting} names {store.describe()}: name another store in "
+            f"{STORE}, such as sqlite:///FOLDER/FILE.sqlite"
+        )
+    return store
 
 
 def _id(conf: Mapping[str, Any]) -> str:

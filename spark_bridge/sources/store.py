@@ -16,6 +16,7 @@ from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
 from multilang.store.interface import Store, unheard
 from multilang.store.opening import open_store
+from multilang.store.settings import MARKS as STORE
 from multilang.store.settings import STORE as COMMON
 from multilang.store.settings import state_file, url_of
 from spark_bridge.sources.errors import SourceError
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from multilang.store.claims import Claim
 
 GROUP = "multilang.source.group"
-STORE = "multilang.source.store"
 
 _PLACES = "source/"
 _MARKS = "marks"  # partition -> its mark
@@ -181,7 +181,7 @@ def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of 
         path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
             without that, in the user's folder for state.
     """
-    return marks_store(None if path is None else f"sqlite:{path}", {})
+    return marks_store(None if path is None else f"sqlite://{path}", {})
 
 
 def place_of_group(group: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.shipping import ShippingError, WheelTarget, pack
+from multilang.state.providers import named
 from tests.cli.command import multilang
 from tests.shipping.worker import BARE_PYTHON, run_bolt, unpack_jar
 
@@ -70,6 +71,18 @@ def test_what_a_conf_names_goes_along_with_its_imports(project: Project, setting
     shipment = pack(topology)
     assert {f"{package}/{name}.py" for name in ("__init__", "code", "beside")} <= {i.name for i in shipment.contents}
     assert shipment.check()
+
+
+@pytest.mark.parametrize("setting", ["multilang.store", "multilang.positions", "multilang.source.store"])
+def test_the_class_that_a_stores_url_names_goes_along(project: Project, setting: str) -> None:
+    package = write(project, "multilang.transactional.store")
+    topology = project.topology()
+    shipment = pack(topology.with_conf({setting: f"{package}.code.Named://here"}))
+    assert f"{package}/code.py" in {each.name for each in shipment.contents}
+    assert shipment.check()
+    assert not named(topology.with_conf({setting: f"/var/lib.d/{package}:x"}).conf)
+    with pytest.raises(ShippingError, match=rf"(?s)files alone.*{setting}.*is not a subclass"):
+        pack(topology.with_conf({setting: "collections.OrderedDict://here"})).check()
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

@@ -222,6 +222,36 @@ def test_what_was_prepared_when_everything_died_is_settled_first(counted):
         states.close()
 
 
+def test_a_part_of_what_a_former_component_prepared_is_not_taken(counted, monkeypatch):
+    found = provider_of(counted)
+    coordinator = opened(found, "$checkpointspout-0")
+    state = opened(found, "former-0")
+    state.put("old", 1)
+    state.prepare_commit(0)
+    state.commit(0)
+    coordinator.put("__state", [1, "PREPARING"])
+    coordinator.commit()
+    monkeypatch.setattr(type(found.store), "portion_rows", 1)
+    writes = []
+
+    def end_at_the_second(step):
+        writes.append(step)
+        if writes.count("write") == 2:
+            raise KeyboardInterrupt
+
+    state.store.trace = end_at_the_second
+    for key in ("new", "newer", "newest"):
+        state.put(key, 2)
+    with pytest.raises(KeyboardInterrupt):
+        state.prepare_commit(1)
+    for each in (state, coordinator, found):
+        each.close()
+    states = StoredStates(topology, counted)
+    former = [line["key"] for line in states.export() if line.get("namespace") == "former-0"]
+    states.close()
+    assert former == ["old"]
+
+
 def test_mistakes_are_told(tmp_path):
     nothing = conf_of("sqlite", None, tmp_path / "nothing")
     shown = multilang("state", "ls", WHERE, *options(nothing))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from contextlib import closing
 
 import pytest
 
-from multilang.store import InUseError, StateError, claims, open_store
+from multilang.store import InUseError, StateError, StoreGoneError, admin, claims, open_store
 from multilang.store.admin import entries, export, load, remove
 from tests.cli.command import multilang
 
@@ -51,6 +53,54 @@ def test_a_store_is_copied_into_another_where_epochs_go_on(urls):
             load(target, iter(lines))
 
 
+def test_what_was_removed_is_imported_again(urls):
+    with closing(open_store(urls[0])) as store:
+        lines = [*export(store)]
+        for place in (STATE, "position/shop"):
+            remove(store, place)
+        assert load(store, iter(lines)) == len(lines) - 1
+        assert shown(store)[STATE] == ({}, 9, False)
+        assert dict(store.list(f"{STATE}/count-1", "data")) == ROWS["data"]
+
+
+@pytest.mark.parametrize("end", [4, 10])
+def test_what_an_import_left_half_done_is_refused_until_it_is_removed(urls, end):
+    with closing(open_store(urls[0])) as source:
+        lines = [*export(source)]
+    with closing(open_store(urls[1])) as target:
+        killed = os.fork()
+        if not killed:
+
+            def cut():
+                yield from lines[:end]
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            admin._AT_ONCE = 1 if end > 4 else 1000
+            load(open_store(urls[1]), cut())
+        os.waitpid(killed, 0)
+        with pytest.raises(StoreGoneError, match=f"is not whole, .*multilang state rm URL {STATE}"):
+            target.claim(STATE, "two", "shop")
+        remove(target, STATE)
+        remove(target, "position/shop")
+        assert load(target, iter(lines)) == len(lines) - 1
+        target.claim(STATE, "two", "shop").release()
+
+
+def test_an_export_beside_a_topology_that_starts_is_refused(urls):
+    with closing(open_store(urls[0])) as store:
+        lines = export(store)
+        next(lines)
+        store.claim(STATE, "two", "shop").release()
+        with pytest.raises(InUseError, match="was used meanwhile"):
+            list(lines)
+
+
+def test_only_the_places_below_are_shown(urls):
+    with closing(open_store(urls[0])) as store:
+        store.compare_and_write("state/shop2", {}, ROWS)
+        assert [each.place for each in entries(store, STATE)] == [STATE, f"{STATE}/count-0", f"{STATE}/count-1"]
+
+
 def test_what_is_in_use_is_neither_copied_nor_removed(urls, monkeypatch):
     monkeypatch.setattr(claims, "CLAIM_SECS", 0.1)
     monkeypatch.setattr(claims, "BEAT_SECS", 0.02)
@@ -58,7 +108,12 @@ def test_what_is_in_use_is_neither_copied_nor_removed(urls, monkeypatch):
         before = {place: rows for place, (rows, *_) in shown(store).items()}
         claim = store.claim(STATE, "two", "shop")
         assert shown(store)[STATE][2]
-        for use in (lambda: [*export(store)], lambda: remove(store, STATE), lambda: remove(store, f"{STATE}/count-0")):
+        for use in (
+            lambda: [*export(store)],
+            lambda: remove(store, "state"),
+            lambda: remove(store, STATE),
+            lambda: remove(store, f"{STATE}/count-0"),
+        ):
             with pytest.raises(InUseError, match="is in use by topology 'shop'"):
                 use()
         claim.release()
@@ -167,3 +222,13 @@ def test_a_topologys_transactions_and_maps_are_shown(tmp_path):
     assert multilang("run", where, **environment).returncode == 0
     places = json.loads(multilang("state", "ls", where, "--json", **environment).stdout)["places"]
     assert {each["place"].partition("/")[0] for each in places} == {"transactions", "map"}
+    used, values = (
+        next(each for each in places if each["place"].startswith(start)) for start in ("transactions", "map")
+    )
+    with closing(open_store(used["where"].replace("the SQLite file ", "sqlite://"))) as store:
+        claim = store.claim(used["place"], "another", "global")
+        refused = multilang("state", "rm", where, values["place"], **environment)
+        claim.release()
+    assert refused.returncode == 2
+    assert "is in use by topology 'global'" in refused.stderr
+    assert json.loads(multilang("state", "ls", where, "--json", **environment).stdout)["places"] == places

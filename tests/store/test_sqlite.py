@@ -15,8 +15,11 @@ from pathlib import Path
 import pytest
 
 from multilang import BasicBolt
+from multilang.component.errors import ConfigError
 from multilang.component.report import describe
 from multilang.store import InUseError, StateError, StoreGoneError, claims, open_store, sqlite
+from multilang.store.settings import url_of
+from multilang.transactional import SqliteBacking
 from tests.patience import patient
 
 ROOT = Path(__file__).parents[2]
@@ -137,6 +140,23 @@ def test_a_file_is_named_in_many_ways_and_is_the_same_from_another_folder(tmp_pa
         with closing(open_store(url)) as store:
             assert store.describe() == f"the SQLite file {tmp_path}/store.sqlite"
             assert store.url == f"sqlite://{tmp_path}/store.sqlite"
+
+
+@pytest.mark.parametrize("path", ["store.sqlite", "{}/store.sqlite", "/{}/store.sqlite", "~/store.sqlite"])
+def test_a_path_is_that_of_a_file_whatever_it_begins_with(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    given = path.format(tmp_path)
+    for backing in (open_store(url_of(given)), SqliteBacking(given).store):
+        with closing(backing) as store:
+            assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
+    assert names(tmp_path) == {"store.sqlite"}
+
+
+@pytest.mark.parametrize("given", [7, ["a"], True])
+def test_what_is_no_path_is_named(given):
+    with pytest.raises(ConfigError, match=r"multilang\.source\.store is .*, which names no database"):
+        open_store(url_of(given), setting="multilang.source.store")
 
 
 WRITER = """

@@ -8,7 +8,8 @@ import time
 import pytest
 
 from multilang.component.errors import ConfigError
-from multilang.store import FencedError, StateError, open_store, zookeeper_client, zookeeper_writes
+from multilang.state.databases import StoreProvider
+from multilang.store import FencedError, StateError, admin, open_store, zookeeper_client, zookeeper_writes
 from multilang.store.zookeeper import ROOT, ZooKeeperStore
 from tests.patience import paced, patient
 from tests.servers import LIMIT, Wire, ZooKeeperServer, free_port, wait_for
@@ -459,3 +460,24 @@ def test_where_nothing_listens_is_told_soon(url, monkeypatch):
 
 def test_a_server_that_is_there_is_checked(opened):
     opened().check()
+
+
+def test_states_of_more_rows_than_a_request_takes_are_rolled_back_and_replaced(opened):
+    store = opened()
+    conf = {**store.conf, "multilang.store": store.url, "topology.name": "shop", "storm.id": "shop-1"}
+    provider = StoreProvider({}, conf)
+    state = provider.new_state("count-0")
+    try:
+        state.claim(provider.claim())
+        for step, end in enumerate((state.rollback, lambda: state.commit(1))):
+            for key in range(4000):
+                state.put(f"key {key}", key)
+            state.prepare_commit(step)
+            end()
+        provider.replace({"count-0": {f"key {key}": -key for key in range(4000)}})
+        assert dict(provider.new_state("count-0").items()) == {f"key {key}": -key for key in range(4000)}
+    finally:
+        state.close()
+        provider.close()
+    assert admin.remove(store, "state/shop") == 1
+    assert store.tables("state/shop/count-0") == []

@@ -14,6 +14,7 @@ TABLES = ("coordinator", "user", "spark")
 class KeptStore(MemoryStore):
     """Rows that stay in this process, so that a restarted task finds them. ``test.database`` tells stores apart."""
 
+    durable = True  # all tasks of these tests are in this process
     rows: ClassVar[dict] = {}
 
     def __init__(self, url, conf, setting):

@@ -17,7 +17,7 @@ from multilang.store.claims import OWNER
 from multilang.transactional import PartitionedEmitter, PartitionedTransactionalSpout, TransactionalTopologyBuilder
 from multilang.transactional.names import ID
 from multilang.transactional.state import OutdatedError
-from multilang.transactional.stores import PATH, open_state, store_of
+from multilang.transactional.stores import PATH, check_state, open_state, store_of
 from tests.patience import patient
 from tests.transactional.kept import kept_conf
 from tests.transactional.topologies import topology
@@ -169,13 +169,13 @@ LOCAL = {"multilang.parent": "local", "topology.name": "words"}
         (LOCAL, "sqlite:///home/words.sqlite"),
         ({**LOCAL, "multilang.parent": "spark"}, "sqlite:///home/words.sqlite"),
         ({**LOCAL, "multilang.state.name": "former"}, "sqlite:///home/former.sqlite"),
-        ({**LOCAL, PATH: "here"}, "sqlite:here"),
-        ({**LOCAL, PATH: "here", "multilang.store": "memory:"}, "sqlite:here"),
+        ({**LOCAL, PATH: "here"}, "sqlite://here"),
+        ({**LOCAL, PATH: "here", "multilang.store": "memory:"}, "sqlite://here"),
         ({**LOCAL, "multilang.store": "memory:"}, "memory:"),
         ({"multilang.store": "redis://a:1/0"}, "redis://a:1/0"),
         ({"multilang.store": "redis://a:1/0", "multilang.transactional.store": "sqlite:///b"}, "sqlite:///b"),
         ({**LOCAL, "multilang.transactional.store": "zookeeper"}, "zookeeper:"),
-        ({PATH: "here", "multilang.transactional.store": "sqlite"}, "sqlite:here"),
+        ({PATH: "here", "multilang.transactional.store": "sqlite"}, "sqlite://here"),
         ({**LOCAL, "multilang.transactional.store": "sqlite"}, "sqlite:///home/words.sqlite"),
         ({"multilang.transactional.store": "my.Store"}, "my.Store:"),
     ],
@@ -188,6 +188,12 @@ def test_a_conf_names_a_store(conf, url, monkeypatch):
 def test_a_path_that_is_none_is_named():
     with pytest.raises(ConfigError, match=r"multilang.transactional.sqlite.path is 7; name a file"):
         open_state({**LOCAL, ID: "words", PATH: 7})
+
+
+@pytest.mark.parametrize("use", [open_state, check_state])
+def test_a_store_that_each_task_has_for_itself_is_refused(use):
+    with pytest.raises(ConfigError, match=r"several tasks, and multilang\.store names memory of this process"):
+        use({**LOCAL, ID: "words", "multilang.store": "memory:"})
 
 
 # ---- with processes and topologies ----

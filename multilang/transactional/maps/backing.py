@@ -113,7 +113,7 @@ class SqliteBacking(Backing):
     """
 
     def __init__(self, path: str | os.PathLike[str], name: str = "map") -> None:
-        super().__init__(f"sqlite:{os.path.abspath(os.path.expanduser(path))}", name)
+        super().__init__(f"sqlite://{os.path.abspath(os.path.expanduser(path))}", name)
 
 
 class RedisBacking(Backing):
