@@ -130,7 +130,7 @@ class States(Place):
         }
         super().__init__(what, folder, conf)
         self._provider = provider_of(conf)
-        self.files = [self._provider.path] if hasattr(self._provider, "path") else []
+        self.files = [path for path in [getattr(self._provider.store, "path", None)] if path]
 
     def counts(self) -> Counter[str]:
         found = Counter(stored(self._provider, "count", 2))
