@@ -16,10 +16,11 @@ from multilang.state import ReplayableSpout, Serializer, SqliteStateProvider, St
 from multilang.state.providers import provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.job.states import conf_of
 from tests.patience import patient
 from tests.spark.job.components import Rows
-from tests.spark.stream.conftest import named, state_of
-from tests.state.topologies import SENTENCES, Count, Lengths, Sentences, Split, exact, topology, words_of
+from tests.spark.stream.conftest import state_of
+from tests.state.topologies import SENTENCES, Count, Lengths, Sentences, Split, exact, named, topology, words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -227,7 +228,7 @@ def test_the_hook_before_the_prepare_may_put_and_one_before_the_commit_is_refuse
 
 
 def all_of(where, component):
-    provider = provider_of(named(where))
+    provider = named(provider_of(conf_of(where)))
     states = [dict(provider.new_state(f"{component}-{index}").items()) for index in range(2)]
     provider.close()
     return states

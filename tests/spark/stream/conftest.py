@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.state.providers import provider_of
-from multilang.store.settings import name_in
 from spark_bridge.job.states import conf_of
 from tests.state.topologies import stored
 
@@ -43,17 +42,7 @@ def lines(tmp_path: Path) -> Lines:
     return Lines(tmp_path / "lines")
 
 
-def named(where: Any) -> dict[str, Any]:
-    """The conf of a place, which has the state of one topology unless it names it."""
-    conf = conf_of(where)
-    if "topology.name" not in conf:
-        with closing(provider_of(conf)) as found:
-            places = found.store.places("state/") if hasattr(found, "store") else ()  # a provider of somebody's own
-        (conf["topology.name"],) = {name_in(place.split("/")[1]) for place in places} or {"none"}
-    return conf
-
-
 def state_of(where: Any, component: str = "count", tasks: int = 2) -> dict[Any, Any]:
     """Everything that the tasks of a component have in a place."""
-    with closing(provider_of(named(where))) as found:
+    with closing(provider_of(conf_of(where))) as found:
         return stored(found, component, tasks)
