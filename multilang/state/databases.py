@@ -200,7 +200,7 @@ class SqliteStateProvider(StoreProvider):
 
     def _open(self) -> Store:
         path = self.config.get("path") or state_file(stored_name(self.conf))
-        return open_store(f"sqlite://{os.path.abspath(os.path.expanduser(path))}", self.conf, CONFIG)
+        return open_store(f"sqlite://{path}", self.conf, CONFIG)
 
     def claim(self) -> int:
         epoch = super().claim()

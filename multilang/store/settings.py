@@ -67,6 +67,11 @@ def may_return(conf: Mapping[str, Any]) -> bool:
     return conf.get("multilang.parent") != "local"
 
 
+def is_on_cluster(conf: Mapping[str, Any]) -> bool:
+    """Return whether this is the conf of a task on a cluster of Storm's."""
+    return conf.get("storm.id") is not None and conf.get("multilang.parent") is None
+
+
 def state_home() -> str:
     """Return the folder of the embedded cluster's state files."""
     own = os.environ.get("MULTILANG_STATE_HOME")

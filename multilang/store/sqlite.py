@@ -18,6 +18,7 @@ from multilang import private
 from multilang.component.errors import ConfigError
 from multilang.store.errors import NotOpenedError, StateError, StoreGoneError
 from multilang.store.interface import Store
+from multilang.store.settings import is_on_cluster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +57,13 @@ class SqliteStore(Store):
         path = url.removeprefix("sqlite:").removeprefix("//")
         if not path or "\0" in path:
             raise ConfigError(f"{setting} is {url!r}, which names no file; use sqlite:///FOLDER/FILE.sqlite")
-        self.path = os.path.abspath(os.path.expanduser(path))
+        path = os.path.expanduser(path)
+        if not os.path.isabs(path) and is_on_cluster(self.conf):
+            raise ConfigError(
+                f"{setting} is {url!r}, which begins in the working folder, and that of a cluster's task ends with the topology: use "
+                "sqlite:///FOLDER/FILE.sqlite"
+            )
+        self.path = os.path.abspath(path)
         self.url = f"sqlite://{self.path}"  # for processes with another working folder
         self._lock = RLock()
         self._connection: _Connection | None = None

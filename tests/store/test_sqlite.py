@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -17,6 +18,8 @@ import pytest
 from multilang import BasicBolt
 from multilang.component.errors import ConfigError
 from multilang.component.report import describe
+from multilang.state.providers import provider_of
+from multilang.state.settings import CONFIG
 from multilang.store import InUseError, StateError, StoreGoneError, claims, open_store, sqlite
 from multilang.store.settings import url_of
 from multilang.transactional import SqliteBacking
@@ -151,6 +154,25 @@ def test_a_path_is_that_of_a_file_whatever_it_begins_with(path, tmp_path, monkey
         with closing(backing) as store:
             assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
     assert names(tmp_path) == {"store.sqlite"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "setting"),
+    [
+        ({"multilang.store": "sqlite:kept.sqlite"}, "multilang.store"),
+        ({"topology.state.provider": "sqlite", CONFIG: {"path": "kept.sqlite"}}, CONFIG),
+    ],
+)
+def test_a_task_on_a_cluster_keeps_nothing_in_its_working_folder(conf, setting, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    run = {"topology.name": "shop", "storm.id": "shop-1-1700000000"}
+    with pytest.raises(
+        ConfigError, match=rf"{re.escape(setting)} is 'sqlite:.*kept.sqlite', which begins in the working"
+    ):
+        provider_of({**run, **conf})
+    for parent in ("local", "spark"):
+        with closing(provider_of({**run, **conf, "multilang.parent": parent})) as provider:
+            assert provider.describe() == f"SQLite file {tmp_path}/kept.sqlite"
 
 
 @pytest.mark.parametrize("given", [7, ["a"], True])
