@@ -276,7 +276,9 @@ def test_exact_alignment_counts_each_line_once_whatever_dies(tmp_path, seed) -> 
     faults = Faults(crash=0.02, late=0.0005, spouts=True, limit=15)
     with LocalCluster("simulated", conf, seed=seed, faults=faults) as cluster:
         cluster.submit(s.build("counts", conf)).wait(timeout=24 * 3600)
-    counts = {key: value[0] for key, value in stored(provider_of({**conf, "topology.name": "counts"}), "count", 2).items()}
+    counts = {
+        key: value[0] for key, value in stored(provider_of({**conf, "topology.name": "counts"}), "count", 2).items()
+    }
     assert counts == Counter(f"w{n % 7}" for number in range(3) for n in range(50 * number))
 
 
