@@ -159,7 +159,7 @@ def test_the_states_of_a_project_are_those_that_its_settings_name(made: Path, tm
     assert sum(named) == 50
     left_out = multilang("state", "export", "-e", "prod", cwd=folder).stdout.splitlines()
     assert sorted(json.loads(line)["value"] for line in left_out[1:]) == sorted(filter(None, named))
-    for words, lacking in (("get count", "COMPONENT"), ("get count /home", "KEY"), ("ls", "TOPOLOGY")):
+    for words, lacking in (("get count", "NAME"), ("get count /home", "KEY"), ("ls", "WHERE")):
         missing = multilang("state", *words.split(), cwd=folder)
         assert missing.returncode == 2
         assert f"Missing argument '{lacking}'" in missing.stderr
