@@ -21,12 +21,13 @@ from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.component.find import find_object
+from multilang.component.modules import add_current_folder
 from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
 from multilang.state.serializers import as_key, check_key
 from multilang.store import admin
 from multilang.store.claims import wait_until_free
-from multilang.store.opening import open_store
+from multilang.store.opening import is_url, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -277,7 +278,9 @@ def _store(url: str, conf: dict[str, Any]) -> Iterator[Store]:
 
 
 def _is_url(where: str) -> bool:
-    return "://" in where
+    if not where.partition(":")[0].endswith(".py"):
+        add_current_folder()  # where the class of a user's store may be
+    return is_url(where)
 
 
 def _list_places(url: str, conf: dict[str, Any], as_json: bool) -> int:

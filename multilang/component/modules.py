@@ -42,6 +42,12 @@ def add_folder(folder: str) -> None:
         _last.append(folder)
 
 
+def add_current_folder() -> None:
+    """Let modules be found in the current folder: a console command's path starts with its own folder, not the user's."""
+    if not {"", os.getcwd()} & set(sys.path):
+        add_folder(os.getcwd())
+
+
 def last_folders() -> list[str]:
     """Return the folders that are searched last, in their order."""
     return [each for each in sys.path if each in _last]
@@ -83,8 +89,7 @@ _other_names = _OtherNames()
 
 
 def _from_module(name: str) -> ModuleType:
-    if not {"", os.getcwd()} & set(sys.path):
-        add_folder(os.getcwd())  # a console command's path starts with its own folder, not the user's
+    add_current_folder()
     try:
         __import__(name.partition(".")[0])
         _check_hidden(name)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from multilang.chains.plan import chains
 from multilang.component import Component, find
+from multilang.component.errors import ExplainedError
+from multilang.component.report import describe
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.runtime.clock import SystemClock
 from multilang.runtime.plan import Plan
@@ -185,8 +187,8 @@ def _streams(topology: Topology, capture: Capture) -> set[tuple[str, str]]:
 
 
 def _check_start(plan: Plan) -> None:
-    check_components(plan.topology, plan.conf)
     """Check each component once, for what would otherwise fail in each of its tasks."""
+    check_components(plan.topology, plan.conf)
     asked = set()
     for task in plan.tasks.values():
         component = task.spec.component
@@ -196,4 +198,5 @@ def _check_start(plan: Plan) -> None:
         try:
             component.check_start(task.conf)
         except Exception as error:
-            raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {error}") from error
+            said = error if isinstance(error, ExplainedError) else describe(error, component, None)
+            raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {said}") from error

@@ -160,6 +160,7 @@ class Claim:
 
     Attributes:
         owner: The owner as this claim stored it.
+        beating: Held while the claim beats or is renewed.
     """
 
     def __init__(self, store: Store, place: str, owner: Owner, what: str) -> None:
@@ -167,7 +168,7 @@ class Claim:
         self._store = store
         self._place = place
         self._what = what
-        self._renewing = threading.Lock()
+        self.beating = threading.Lock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._beat, name=f"owner of {place}", daemon=True)
         self._thread.start()
@@ -201,7 +202,7 @@ class Claim:
             fence = self.fence
             if self._store.compare_and_write(self._place, {**(expected or {}), **fence}, changes, cleared):
                 return True
-            with self._renewing:
+            with self.beating:
                 self.check()
                 if fence == self.fence:
                     return False
@@ -219,7 +220,7 @@ class Claim:
         Raises:
             FencedError: Another run or process has taken the place over.
         """
-        with self._renewing:
+        with self.beating:
             new = self.owner.changed(epoch=self.epoch + 1, token=os.urandom(8).hex())
             if not _replace(self._store, self._place, self.owner, new):
                 self.check()
@@ -247,7 +248,7 @@ class Claim:
         while not self._ended.wait(BEAT_SECS):
             number += 1
             try:
-                with self._renewing:
+                with self.beating:
                     if not self._store.beat(self._place, self.fence, number):
                         return
             except Exception:  # noqa: BLE001 - the database can't be reached now; the fence protects it, not the beat

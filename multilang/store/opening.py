@@ -61,6 +61,24 @@ def store_class(url: object, setting: str = STORE) -> type[Store]:
     return found
 
 
+def is_url(text: str) -> bool:
+    """Return whether a text is a store's URL, and no file's path and no ``module:attr`` of a topology."""
+    scheme, colon, rest = text.partition(":")
+    if "://" in text:
+        return True
+    if not colon or "." not in scheme or scheme.endswith(".py") or not all(map(str.isidentifier, scheme.split("."))):
+        return False
+    if rest and not rest.isidentifier():
+        return True
+    if not scheme.rpartition(".")[2][0].isupper():
+        return False
+    try:
+        store_class(text)
+    except ConfigError:
+        return False
+    return True
+
+
 def carry(kind: type[Store]) -> None:
     """Know a user's class by its name where it can't be imported: on an executor of Spark's, to which it was sent."""
     _CARRIED[f"{kind.__module__}.{kind.__qualname__}"] = kind

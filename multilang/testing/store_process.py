@@ -13,6 +13,7 @@ import os
 import pickle
 import signal
 import sys
+import threading
 
 from multilang.store import claims
 from multilang.store.errors import StateError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.store.claims import Claim
     from multilang.store.interface import Rows, Store
 
 BEFORE: Rows = {
@@ -101,24 +103,27 @@ def own(store: Store, place: str, run: str, beat_secs: float, stopped_at: str | 
     """Claim a place, and write there when the test says so; ``stopped_at``: stop in the midst of that write."""
     claims.BEAT_SECS = beat_secs
     claim = store.claim(place, run, "tested")
-    say(claim.epoch)
-    sys.stdin.readline()
+    with claim.beating:  # whoever is stopped meanwhile is in no beat, where a store of one lock keeps everybody out
+        say(claim.epoch)
+        sys.stdin.readline()
     if stopped_at is not None:
-        store.trace = stopping_at(stopped_at)
+        store.trace = stopping_at(stopped_at, claim)
     try:
         say(claim.write({"t": {b"row": b"of the stopped one"}}))
     except StateError as error:
         say(type(error).__name__)
 
 
-def stopping_at(where: str) -> Callable[[str], None]:
-    """Return what stops this process at a step."""
+def stopping_at(where: str, claim: Claim) -> Callable[[str], None]:
+    """Return what stops this process at a step of this thread's, and in no beat."""
     seen: list[str] = []
+    mine = threading.get_ident()
 
     def trace(step: str) -> None:
-        if step == where and not seen:
+        if step == where and not seen and threading.get_ident() == mine:
             seen.append(step)
-            os.kill(os.getpid(), signal.SIGSTOP)
+            with claim.beating:
+                os.kill(os.getpid(), signal.SIGSTOP)
 
     return trace
 

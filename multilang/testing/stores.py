@@ -364,6 +364,15 @@ class StoreLaws:
         assert [*narrow.portions(rows)] == [dict(rows[:3]), dict(rows[3:4]), dict(rows[4:])]
         assert [*narrow.portions([])] == [{}]
 
+    def test_who_closes_a_store_closes_no_other(self, opened: OpenStore) -> None:
+        store, other = opened(), opened()
+        for number, each in enumerate((store, other)):
+            assert each.compare_and_write("p", {}, {"t": {b"%d" % number: b"1"}})
+        other.close()
+        assert store.get("p", "t", [b"1"]) == [b"1"]
+        assert store.compare_and_write("p", {"t": {b"1": b"1"}}, {"t": {b"1": b"2"}})
+        assert opened().get("p", "t", [b"1"]) == [b"2"]
+
     def test_a_store_goes_with_a_copy_of_a_component_and_says_what_it_is(self, store: Store) -> None:
         assert copy.deepcopy({"store": store})["store"] is store, "copies of a component write to the same place"
         text = store.describe()

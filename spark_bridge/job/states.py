@@ -33,7 +33,7 @@ from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
 from multilang.store.calls import is_own
 from multilang.store.interface import Store
-from multilang.store.opening import open_store
+from multilang.store.opening import is_url, open_store
 from multilang.store.settings import STORE
 from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
 from spark_bridge.job.stateful import Saving, open_state
@@ -63,7 +63,7 @@ def conf_of(where: Where) -> dict[str, Any]:
     if not isinstance(where, str | os.PathLike):
         return dict(where)
     text = os.fspath(where)
-    url = text if "://" in text else f"sqlite://{os.path.abspath(os.path.expanduser(text))}"
+    url = text if is_url(text) else f"sqlite://{os.path.abspath(os.path.expanduser(text))}"
     try:
         open_store(url, setting="state").close()
     except ConfigError as problem:

@@ -13,6 +13,7 @@ from multilang.local.errors import LocalClusterError
 from multilang.state import StateError
 from multilang.state.providers import provider_of
 from multilang.store import Store, WrongProviderError, open_store
+from multilang.store.opening import is_url
 from tests.cli.command import multilang
 from tests.patience import patient
 from tests.state.conftest import opened
@@ -98,6 +99,30 @@ def test_a_store_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, mon
     assert caplog.text.count(str(found.value)) <= 1
 
 
+def test_a_call_that_a_store_does_not_take_is_told_by_the_command_without_a_traceback(tmp_path):
+    shown = multilang("run", WHERE, *options(conf_of(f"{__name__}.Narrow", tmp_path)))
+    assert shown.returncode == 2
+    assert "Narrow.get(place) is called as get('place', 'table', [b'key'])" in shown.stderr
+    assert "Traceback" not in shown.stderr
+
+
+class Narrow(FileStore):
+    def get(self, place):
+        return []
+
+
+def test_a_fault_in_a_store_at_the_start_is_told_with_its_place(tmp_path, monkeypatch):
+    def get(self, place, table, keys):
+        return {}[keys[0]]
+
+    conf = conf_of(named(monkeypatch, "Faulty", get=get), tmp_path)
+    with (
+        LocalCluster(mode="inprocess", conf=conf) as cluster,
+        pytest.raises(LocalClusterError, match=r"can't be started: KeyError in component.*(?s:.*), in get\b"),
+    ):
+        cluster.submit(topology)
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [
@@ -111,6 +136,29 @@ def test_a_store_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, mon
 def test_a_url_of_no_store_is_told_by_its_setting(url, says):
     with pytest.raises(ConfigError, match=says):
         provider_of({"topology.name": "stateful", "multilang.store": url})
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("sqlite:///shop/state.sqlite", True),
+        ("shop.files.FileStore:/var/lib/shop", True),
+        ("shop.files.FileStore:a.b", True),
+        ("tests.store.file_store.FileStore:shop", True),
+        ("tests.store.file_store.FileStore:", True),
+        ("shop.files.Unknown:shop", False),
+        ("shop.words:topology", False),
+        ("shop.words:", False),
+        ("words.py:topology", False),
+        ("words.py:", False),
+        ("words:topology", False),
+        ("words", False),
+        ("/shop.d/words.py:topology", False),
+        ("./words.d/file.sqlite", False),
+    ],
+)
+def test_a_url_is_told_from_a_path_and_from_a_topology(text, is_one):
+    assert is_url(text) is is_one
 
 
 def test_a_method_that_is_missing_is_named():
@@ -207,3 +255,21 @@ def test_the_manuals_store_is_used_by_the_command(tmp_path):
     file.write_text(exported)
     assert multilang("state", "import", WHERE, str(file), "--replace", *options(conf)).returncode == 0
     assert multilang("state", "export", WHERE, *options(conf)).stdout == exported
+
+
+def test_the_command_shows_all_of_a_users_store_whose_class_is_in_the_current_folder(tmp_path):
+    (tmp_path / "files.py").write_text(Path(file_store.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    url = f"files.FileStore:{tmp_path / 'store'}"
+    store = FileStore(url)
+    store.compare_and_write("a/b", {}, {"t": {b"moon": b"1"}})
+    store.close()
+    shown = multilang("state", "ls", url, cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "a/b  1 in t" in shown.stdout
+    assert multilang("state", "get", url, "a/b", "moon", cwd=tmp_path).stdout == "t: 1\n"
+    exported = tmp_path / "rows.jsonl"
+    assert multilang("state", "export", url, "-o", exported, cwd=tmp_path).returncode == 0
+    assert multilang("state", "import", f"{url}2", exported, cwd=tmp_path).returncode == 0
+    assert FileStore(f"{url}2").get("a/b", "t", [b"moon"]) == [b"1"]
+    assert multilang("state", "rm", url, "a/b", cwd=tmp_path).returncode == 0
+    assert FileStore(url).places("") == []

@@ -69,7 +69,7 @@ class FileStore(Store):
         try:
             yield
         except OSError as error:
-            raise StateError(f"{self.describe()} can't be used: {error}") from error
+            raise StateError(f"{self.describe()} can't be used: {error}") from None
 
     def _file(self, place):
         return self.folder / f"{sha256(place.encode()).hexdigest()}.json"  # a place's name may be none of a file
