@@ -65,7 +65,7 @@ def test_words_are_counted_as_in_the_embedded_cluster_though_a_worker_is_killed(
     counts = {}
     for mode in MODES:
         path = str(tmp_path / f"{mode}.sqlite")
-        own = {"topology.name": "words", "multilang.store": f"sqlite://{path}"}
+        own = {"multilang.store": f"sqlite://{path}"}
         with LocalCluster(mode=mode, conf={**conf, **own, "topology.max.spout.pending": 10_000}) as cluster:
             cluster.submit(load_topology(f"{tmp_path}/stateful_word_count.py:{promise}")).wait(timeout=patient(300))
         found = provider_of(own)
