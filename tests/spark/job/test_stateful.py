@@ -80,7 +80,7 @@ def test_what_is_saved_has_the_form_that_its_place_has(spark: SparkSession, tmp_
     with run_topology(exact, sentences(spark, 30, 50), spark, initial_state=where, save_state=where):
         pass
     assert state_of(where) == words_of(50)
-    (raw,) = sqlite3.connect(config["path"]).execute("SELECT value FROM data WHERE key = ?", (b'"cow"',)).fetchone()
+    (raw,) = sqlite3.connect(config["path"]).execute("SELECT value FROM rows WHERE key = ?", (b'"cow"',)).fetchone()
     assert pickle.loads(raw) == words_of(50)["cow"]
 
 
