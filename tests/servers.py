@@ -136,7 +136,7 @@ class SecuredRedisServer(RedisServer):
         digest = hashlib.sha256(self.password.encode()).hexdigest()
         self._users = folder / "users.acl"
         self._users.write_text(
-            f"user default off\nuser {self.user} on #{digest} ~{name}:* ~{{{name}/* ~{{state/{name}[}}/]* ~{{position/{name}[}}/]* "
+            f"user default off\nuser {self.user} on #{digest} ~{name}:* ~{{{name}/* ~{{state/{name}[}}/]* ~{{position/{name}[}}/]* ~{{map/{name}[:}}]* "
             f"{rights}\n"
         )
 

@@ -231,8 +231,6 @@ class Claim:
     def release(self) -> None:
         """Release the place, so that the next owner need not wait. Nothing happens if it has another owner by now."""
         self.end()
-        self._store.hurry()
-        self._thread.join()
         with suppress(ValueError):
             self._store.claims.remove(self)
         with suppress(Exception):  # the database is gone: the next owner will wait until the lease is over
@@ -240,8 +238,10 @@ class Claim:
                 self._store.end_beats(self._place)
 
     def end(self) -> None:
-        """Beat no more."""
+        """Beat no more. The last beat has ended when this returns."""
         self._ended.set()
+        self._store.hurry()
+        self._thread.join()
 
     def _beat(self) -> None:
         number = 0
