@@ -96,8 +96,8 @@ def test_code_may_name_the_way_in_too(secured, password) -> None:
     access = {**place, "password": Secret(password)}
     map = RedisBacking(f"{NAME}:counts", **where, access=access)
     map.check()
-    assert map.multi_put([("a", None, "1")])
-    assert map.multi_get(["a"]) == ["1"]
+    assert map.multi_put([(b"a", None, b"1")])
+    assert map.multi_get([b"a"]) == [b"1"]
     map.close()
     RedisStreamSpout(f"{NAME}:orders", ["id"], "all", **where, access=access).check_start({})
 
