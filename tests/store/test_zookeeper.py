@@ -475,7 +475,9 @@ def test_states_of_more_rows_than_a_request_takes_are_rolled_back_and_replaced(o
             state.prepare_commit(step)
             end()
         provider.replace({"count-0": {f"key {key}": -key for key in range(4000)}})
-        assert dict(provider.new_state("count-0").items()) == {f"key {key}": -key for key in range(4000)}
+        again = provider.new_state("count-0")
+        assert dict(again.items()) == {f"key {key}": -key for key in range(4000)}
+        again.close()
     finally:
         state.close()
         provider.close()
