@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from multilang.state import FencedError, InUseError, owner
+from multilang.state import FencedError, InUseError
+from multilang.store import claims
 from multilang.topology import load_topology
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.states import States
@@ -33,7 +34,7 @@ def test_a_driver_killed_at_every_step_of_a_commit_counts_each_batch_once(durabl
 
 
 def test_a_second_one_is_refused_while_the_first_has_the_states(durable, monkeypatch) -> None:
-    monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
+    monkeypatch.setattr(claims, "CLAIM_SECS", 0.5)
     first = States(topology, durable)  # one session may have two queries
     with pytest.raises(InUseError, match=r"is in use by topology 'stateful' \(process \d+ on .*, since \d+-"):
         States(topology, durable)
@@ -82,8 +83,8 @@ def test_a_transaction_that_was_begun_with_other_rows_is_refused(
 def test_one_that_was_taken_over_from_saves_nothing(durable, monkeypatch) -> None:
     first = States(topology, durable)
     assert first.begin("one", 0) == 0
-    monkeypatch.setattr(owner, "BEAT_SECS", 3600)  # it was stopped, as far as anybody can tell
-    monkeypatch.setattr(owner, "LEASE_SECS", 1.5)
+    monkeypatch.setattr(claims, "BEAT_SECS", 3600)  # it was stopped, as far as anybody can tell
+    monkeypatch.setattr(claims, "LEASE_SECS", 1.5)
     second = States(topology, durable)
     assert second.begin("two", 0) == 0
     with pytest.raises(FencedError, match=r"was taken over"):
@@ -97,8 +98,8 @@ def test_one_that_was_taken_over_from_saves_nothing(durable, monkeypatch) -> Non
 
 
 def test_of_two_that_begin_at_once_one_does(durable, monkeypatch) -> None:
-    monkeypatch.setattr(owner, "CLAIM_SECS", 0.5)
-    monkeypatch.setattr(owner, "BEAT_SECS", 0.1)
+    monkeypatch.setattr(claims, "CLAIM_SECS", 0.5)
+    monkeypatch.setattr(claims, "BEAT_SECS", 0.1)
     for turn in range(10):
         together = threading.Barrier(2)
         done = threading.Barrier(2)
