@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
-    from multilang.state.databases import MemoryStateProvider, RedisStateProvider, SqliteStateProvider
+    from multilang.state.databases import MemoryStateProvider, SqliteStateProvider
     from multilang.state.errors import (
         FencedError,
         InUseError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     )
     from multilang.state.position_spout import PositionSpout
     from multilang.state.provider import StateProvider
+    from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
     from multilang.store.settings import state_file
@@ -53,7 +54,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".api": ("KeyValueState", "State"),
-        ".databases": ("MemoryStateProvider", "RedisStateProvider", "SqliteStateProvider"),
+        ".databases": ("MemoryStateProvider", "SqliteStateProvider"),
         ".bolt": ("StatefulBasicBolt", "StatefulBolt"),
         ".errors": (
             "FencedError",
@@ -66,6 +67,7 @@ __getattr__, __dir__ = lazily(
         ),
         ".position_spout": ("PositionSpout",),
         ".provider": ("StateProvider",),
+        ".redis": ("RedisStateProvider",),
         ".replayable": ("ReplayableSpout",),
         ".serializers": ("Serializer",),
         "multilang.store.settings": ("state_file",),

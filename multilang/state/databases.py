@@ -13,10 +13,8 @@ from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER, cached_keys, check_members
 from multilang.state.stored import Namespace, StoredState
-from multilang.store import redis_access as access
 from multilang.store.claims import check_free_for, claim_for
 from multilang.store.opening import open_store
-from multilang.store.redis_client import REQUIRES
 from multilang.store.settings import NAME, STORE, name_in, place_of, state_file, store_url, stored_name
 
 TYPE_CHECKING = False
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from multilang.store.claims import Claim
     from multilang.store.interface import Store
 
-_POOL = ("host", "port", "timeout", "database", *access.MEMBERS)
-_CLUSTER = ("nodes", "timeout", "maxRedirections", *access.MEMBERS)
 _ALL = 2**62  # keys in memory, of what is in memory in any case
 _COORDINATOR = namespace(SPOUT, 0)
 _REPLACING = "replacing", b"names"  # the row of a replacement that is to be completed
@@ -226,50 +222,3 @@ class SqliteStateProvider(StoreProvider):
                 self.store.describe(),
                 NAME,
             )
-
-
-class RedisStateProvider(StoreProvider):
-    """A provider of states in Redis.
-
-    ``topology.state.provider.config`` is that of Storm's page: ``{"jedisPoolConfig": {"host": ..., "port": ...}}``, or
-    ``jedisClusterConfig`` with ``nodes`` for a cluster.
-    """
-
-    requires = REQUIRES
-
-    def _check_config(self) -> None:
-        check_members(self.config, "state in Redis", ("jedisPoolConfig", "jedisClusterConfig"))
-        pool = _members(self.config, "jedisPoolConfig", _POOL)
-        cluster = _members(self.config, "jedisClusterConfig", _CLUSTER)
-        self._settings = cluster if cluster is not None and pool is None else pool or {}
-
-    def _open(self) -> Store:
-        from multilang.store.redis import RedisStore
-
-        return RedisStore("redis:", self.conf, CONFIG, self._settings)
-
-    def portable(self) -> dict[str, Any]:
-        return {PROVIDER: "redis", CONFIG: self.config}
-
-
-def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any] | None:
-    found = config.get(name)
-    if found is None:
-        return None
-    if not isinstance(found, dict):
-        raise ConfigError(f"{CONFIG}: {name} is an object with {', '.join(known)}, not {found!r}")
-    unknown = [each for each in found if each not in known]
-    if unknown:
-        raise ConfigError(f"{CONFIG}: {name} knows no {unknown[0]!r}; it has {', '.join(known)}")
-    given = {member: value for member, value in found.items() if value is not None and member not in access.MEMBERS}
-    for member, value in given.items():
-        if member == "host":
-            if type(value) is not str or not value:
-                raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use text")
-        elif member == "nodes":
-            if not isinstance(value, list) or not value:
-                raise ConfigError(f'{CONFIG}: {name} has "nodes": ["host:port", ...], not {value!r}')
-        elif type(value) is not int or value < 0:
-            raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use a number")
-    members = {member: value for member, value in found.items() if member in access.MEMBERS}
-    return {**given, **access.checked(members, f"{CONFIG}: {name}")}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STORE = "multilang.state.databases.StoreProvider"
 MEMORY = "multilang.state.databases.MemoryStateProvider"
 SQLITE = "multilang.state.databases.SqliteStateProvider"
-_REDIS = "multilang.state.databases.RedisStateProvider"
+_REDIS = "multilang.state.redis.RedisStateProvider"
 
 # Short names, and the class names of Storm.
 _OURS = {

@@ -237,7 +237,7 @@ def test_a_place_that_is_not_known_yet_is_asked_for_by_the_submission_alone(
         ("import multilang.transactional as tx", "tx.RedisBacking"),
         ("import multilang.transactional", "multilang.transactional.RedisBacking"),
         ("from multilang import transactional", "transactional.RedisBacking"),
-        ("from multilang.transactional.maps import backing as maps", "maps.RedisBacking"),
+        ("from multilang.transactional.maps import redis as maps", "maps.RedisBacking"),
         ("from multilang.transactional import RedisBacking", "RedisBacking"),
         ("import multilang", "multilang.queues.RedisStreamSpout"),
     ],
