@@ -86,16 +86,6 @@ class ZooKeeperClient:
         """Return the whole path of a node."""
         return f"{self._root}/{path}" if path else self._root
 
-    @property
-    def session(self) -> int | None:
-        """The session of the connection; None while there is none."""
-        known = self._kazoo.client_id
-        return None if known is None else known[0]
-
-    def transaction(self) -> Any:
-        """Return an empty request of several operations."""
-        return self._kazoo.transaction()
-
     def request(self, operations: Iterable[tuple[str, str, tuple[Any, ...]]]) -> Any:
         """Return a request of operations, as the methods of kazoo's TransactionRequest make them, but quickly.
 

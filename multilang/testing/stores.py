@@ -603,7 +603,7 @@ class DurableStoreLaws(StoreLaws):
     """The laws of a store that outlives a process: those of every store, and what other processes find when one was killed."""
 
     rounds: ClassVar[int] = 2
-    """How often a process is killed at random moments."""
+    """The number of times that a process is killed at a random moment."""
 
     @pytest.fixture
     def start(self, open_store: OpenStore) -> Iterator[Callable[..., Process]]:
