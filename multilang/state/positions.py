@@ -14,7 +14,7 @@ from multilang.state.errors import FencedError, StateError
 from multilang.state.settings import POSITIONS
 from multilang.store.claims import claim_for
 from multilang.store.opening import open_store, store_class
-from multilang.store.settings import STORE, name_in, place_of, store_url, stored_name
+from multilang.store.settings import STORE, name_in, place_of, store_url, stored_name, url_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,9 +208,7 @@ def positions_url(conf: Mapping[str, Any]) -> tuple[str, str] | None:
     given, setting = found
     if not isinstance(given, str):
         store_class(given, setting)  # which says what is wrong
-    if setting == POSITIONS and ":" not in given.partition("/")[0]:
-        return f"sqlite://{given}", setting
-    return given, setting
+    return url_of(given) if setting == POSITIONS else given, setting
 
 
 def declared_of(text: str) -> Declared | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 
 from multilang import private
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 STORE = "multilang.store"
 MARKS = "multilang.source.store"
 NAME = "multilang.state.name"
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*:")
 
 
 def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None:
@@ -47,8 +45,8 @@ def name_in(part: str) -> str:
 
 
 def url_of(place: Any) -> Any:
-    """Return the URL of a store that is named by its URL, or by the path of its SQLite file."""
-    return f"sqlite://{place}" if isinstance(place, str) and not _SCHEME.match(place) else place
+    """Return the URL of a store that is named by its URL, or by the path of its SQLite file, which has no colon before its first slash."""
+    return f"sqlite://{place}" if isinstance(place, str) and ":" not in place.partition("/")[0] else place
 
 
 def stored_name(conf: Mapping[str, Any]) -> str:
