@@ -6,6 +6,7 @@ starts fast.
 
 from __future__ import annotations
 
+from multilang import alone
 from multilang.lazy import lazily
 
 TYPE_CHECKING = False
@@ -108,3 +109,12 @@ __getattr__, __dir__ = lazily(
         ),
     },
 )
+
+
+def _run_alone(component: Component) -> None:
+    from multilang.child.process import run_component
+
+    run_component(component)
+
+
+alone.run_alone = _run_alone

@@ -12,8 +12,8 @@ from collections import Counter
 
 from sentences import sentence
 
+from multilang.loading.topologies import load_topology
 from multilang.local import LocalCluster
-from multilang.topology.load import load_topology
 
 
 def cpu_seconds() -> float:

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from statistics import quantiles
 
-from multilang.component.find import load_module
 from multilang.drpc import AsyncDRPCClient, LocalDRPC
+from multilang.loading.modules import load_module
 from multilang.topology import load_topology
 
 REACH = Path(__file__).parents[2] / "examples" / "reach.py"

@@ -14,9 +14,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from multilang.loading.topologies import load_topology
 from multilang.local import LocalCluster
 from multilang.shipping.cluster import Cluster, missing_programs
-from multilang.topology.load import load_topology
 
 WORD_COUNT = Path(__file__).with_name("word_count.py")
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {

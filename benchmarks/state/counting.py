@@ -93,8 +93,8 @@ def provider(store: str, folder: str, port: str) -> dict[str, object]:
 def main() -> None:
     from embedded import cpu_seconds
 
+    from multilang.loading.topologies import load_topology
     from multilang.local import LocalCluster
-    from multilang.topology.load import load_topology
 
     mode, store, sentences = sys.argv[1], sys.argv[2], int(sys.argv[3])
     topology = load_topology(f"{os.path.abspath(__file__)}:{'stateless' if store == 'none' else 'stateful'}")

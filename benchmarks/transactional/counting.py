@@ -129,8 +129,8 @@ transactional = build_transactional()
 def main() -> None:
     from embedded import cpu_seconds
 
+    from multilang.loading.topologies import load_topology
     from multilang.local import LocalCluster
-    from multilang.topology.load import load_topology
 
     mode, words, *more = sys.argv[1:]
     sentences = int(words) // PER_SENTENCE

@@ -9,9 +9,9 @@ from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import OpenBlocks
 from multilang.blocks.receiving import Inputs
 from multilang.blocks.threads import MainThread
+from multilang.child.wire import Blocks
 from multilang.component.collector import many_anchored, one_by_one
 from multilang.component.filters import BoltFilter
-from multilang.component.wire import Blocks
 from multilang.protocol.fast import NoAnchors
 from multilang.protocol.messages import WARN
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from multilang.blocks.block import OpenBlock
     from multilang.blocks.routes import Routes
+    from multilang.child.wire import Wire
     from multilang.component.collector import BoltCollector, Settle
-    from multilang.component.wire import Wire
     from multilang.protocol.messages import Tuple
 
 

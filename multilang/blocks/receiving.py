@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from multilang.blocks.outgoing import OpenBlocks
     from multilang.blocks.threads import MainThread
+    from multilang.child.wire import Wire
     from multilang.component.collector import BoltCollector, Settle
     from multilang.component.many import Tuples
-    from multilang.component.wire import Wire
     from multilang.protocol.messages import Schema
 
     Source = Callable[[str, str, int], tuple[str, str, int]]

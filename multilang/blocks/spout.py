@@ -10,8 +10,8 @@ from time import monotonic
 from multilang.blocks.block import APART, MAX_BYTES, TOGETHER
 from multilang.blocks.names import BLOCK_ID, MAX_PENDING, MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import ALONE, OpenBlocks
+from multilang.child.wire import Blocks
 from multilang.component.collector import SpoutCollector
-from multilang.component.wire import Blocks
 from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from multilang.blocks.block import OpenBlock
     from multilang.blocks.routes import Route, Routes
+    from multilang.child.wire import Wire
+    from multilang.child.wire_collectors import WireSpoutCollector
     from multilang.component.collector import OnTaskIds
     from multilang.component.runner import SpoutRunner
-    from multilang.component.wire import Wire
-    from multilang.component.wire_collectors import WireSpoutCollector
     from multilang.protocol.messages import Values
 
 _MOST_CALLS = 256  # of next_tuple, at one next

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.child.wire import Wire
     from multilang.component.base import Component
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
-    from multilang.component.wire import Wire
 
 
 class Chaining:

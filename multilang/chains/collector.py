@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from multilang.chains.member import Member
     from multilang.chains.tuples import Tree
+    from multilang.child.wire import Wire
     from multilang.component.collector import Anchors, Emit, OnTaskIds, Settle
     from multilang.component.context import Context
-    from multilang.component.wire import Wire
     from multilang.protocol.messages import Values
 
     class Running(Protocol):

@@ -13,8 +13,8 @@ from multilang.chains.collector import MemberCollector, Route
 from multilang.chains.member import SAMPLE_EVERY, Member
 from multilang.chains.names import chain_stream
 from multilang.chains.tuples import Origin, OuterTuple, OuterTuples, Tree
+from multilang.child.wire import Blocks
 from multilang.component.runner import start_bolt
-from multilang.component.wire import Blocks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from multilang.chains.tuples import ChainTuple
     from multilang.chains.view import View
+    from multilang.child.wire import Wire
     from multilang.component.base import Component
     from multilang.component.collector import BoltCollector
     from multilang.component.many import Tuples
-    from multilang.component.wire import Wire
     from multilang.protocol.messages import Tuple
 
 _MOST_SECS = 0.005  # between two times that acks and blocks are sent, while the chain works

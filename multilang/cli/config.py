@@ -19,11 +19,11 @@ from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import ProjectFault, chosen, project_here
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
-from multilang.component.modules import add_folder
 from multilang.masked import masked
 from multilang.project import FILE
 from multilang.project.settings import Given, Layer, merged
 from multilang.shipping.conf import default_conf
+from multilang.topology.search_path import add_folder
 
 
 @click.group()

@@ -117,7 +117,7 @@ def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topolog
 
 def load_stand_ins(topology: Topology, given: dict[str, str]) -> Topology:
     """Return a topology with stand-ins, each a file or ``module:Class``. Raises TopologyFault."""
-    from multilang.topology.load import load_object
+    from multilang.loading.topologies import load_object
     from multilang.topology.stand_in import with_stand_ins
 
     if not given:

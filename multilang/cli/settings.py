@@ -13,8 +13,8 @@ from multilang.cli.arguments import PROJECT_CONF
 from multilang.cli.said import echo
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
-from multilang.component.modules import add_folder
 from multilang.project import FILE, ProjectFile, find_project
+from multilang.topology.search_path import add_folder
 
 if TYPE_CHECKING:
     from multilang.project import Settings

@@ -20,14 +20,14 @@ from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
-from multilang.component.find import find_object
-from multilang.component.modules import add_current_folder
+from multilang.loading.topologies import load_object
 from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
 from multilang.state.serializers import as_key, check_key
 from multilang.store import admin
 from multilang.store.claims import wait_until_free
 from multilang.store.opening import is_url, open_store
+from multilang.topology.search_path import add_current_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -189,7 +189,7 @@ def reshard(topology: str, component: str, tasks: int, function: str | None, con
     with _opened(topology, conf) as stored:
         stored.topology[component]
         if function is not None:
-            values_of = find_object(function)
+            values_of = load_object(function)
         moved = stored.reshard(component, tasks, values_of)
     echo(f"{component!r} has {tasks} tasks now; {moved:,} keys moved")
     return exits.OK

@@ -16,7 +16,7 @@ from multilang.cli.said import echo
 from multilang.cli.settings import project_for_place
 from multilang.cli.view import console
 from multilang.cli.watched import Launcher
-from multilang.component.find import YAML, split_target
+from multilang.loading.topologies import YAML, split_target
 from multilang.project import FILE
 
 if TYPE_CHECKING:

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from multilang.compat.flux_file import Entries, filled, flux_entries, plain, texts
 from multilang.compat.yaml_file import read_yaml
 from multilang.topology.errors import TopologyError
-from multilang.topology.home import RESOURCES, Home
+from multilang.topology.home import RESOURCES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
-
-    from multilang.topology import Topology
 
 _SHELL = re.compile(r"(^|\.)Flux(Shell(Spout|Bolt))$")
 _LOG = re.compile(r"(^|\.)flux\.wrappers\.bolts\.LogInfoBolt$")
@@ -71,25 +69,6 @@ def is_flux(path: str) -> bool:
         return False
     made = [each for part in parts for each in part]
     return not made or any(isinstance(each, dict) and "className" in each for each in made)
-
-
-def own_topology(path: str) -> Topology:
-    """Return the topology of a file of Flux's as one of this library.
-
-    Args:
-        path: The file.
-
-    Raises:
-        ConfigError: The file can't be read, or has something that only Java can make.
-    """
-    from multilang.topology.load import load_topology
-
-    declared = Declared(path)
-    topology = load_topology(_written(declared))
-    home = topology.home = Home(declared.folder, plain=True)
-    for spec in topology.components.values():
-        spec.home = home
-    return topology
 
 
 class Declared:
@@ -377,16 +356,24 @@ def _command(entries: Entries, arguments: list[Any]) -> tuple[list[str], dict[st
     return words, dict(zip(["default"], fields, strict=False))
 
 
-def _written(declared: Declared) -> str:
-    """Return a file of this process's own with the module's text, which is there until the process ends."""
+def written(path: str) -> tuple[str, str]:
+    """Write the module of a file of Flux's, which is there until this process ends; return its path, and the folder of the programs.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: The file can't be read, or has something that only Java can make.
+    """
     from atexit import register
     from shutil import rmtree
     from tempfile import mkdtemp
 
+    declared = Declared(path)
     text = declared.text(declared.folder)
     folder = mkdtemp(prefix="multilang-flux-")
     register(rmtree, folder, ignore_errors=True)
-    path = os.path.join(folder, f"{declared.module}.py")
-    with open(path, "x", encoding="utf-8") as file:
+    module = os.path.join(folder, f"{declared.module}.py")
+    with open(module, "x", encoding="utf-8") as file:
         file.write(text)
-    return path
+    return module, declared.folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from multilang.component.process import run_process
+from multilang.child.process import run_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def main() -> None:
     target, *submitted = sys.argv[1:]
 
     def find(context: Context) -> Component:
-        from multilang.component.find import find_component
+        from multilang.child.find import find_component
 
         return find_component(target, context, _read(submitted[1]) if submitted else None)
 

@@ -217,9 +217,9 @@ class Component(metaclass=_Noted):
 
     def run(self) -> None:
         """Run this component as the process of one task until its input ends: ``SplitSentence().run()`` in a script."""
-        from multilang.component.process import run_component
+        from multilang.alone import run_alone
 
-        run_component(self)
+        run_alone(self)
 
     def _attach(self, collector: Collector, conf: dict[str, Any], context: Context) -> None:
         """Connect the component to its collector; the runner calls this before ``initialize``."""

@@ -7,12 +7,13 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.chains.plan import chains
-from multilang.component import Component, find
+from multilang.component import Component
 from multilang.component.errors import ExplainedError
 from multilang.component.report import describe
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.runtime.clock import SystemClock
 from multilang.runtime.plan import Plan
+from multilang.topology import importing
 from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
 from multilang.topology.stand_in import check_runs_here
@@ -102,7 +103,7 @@ class LocalCluster:
         """
         if self._closed:
             raise LocalClusterError("this LocalCluster is closed; make another")
-        if self.mode == "process" and find.is_finding:
+        if self.mode == "process" and importing.by_task:
             raise LocalClusterError(
                 "the module of the topology submits it when it is imported, and each task's process imports it; "
                 'put what submits it under if __name__ == "__main__":'

@@ -14,7 +14,7 @@ from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from multilang.component.garbage import collect_rarely
+from multilang.child.garbage import collect_rarely
 from multilang.local.acker import JOINED, Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle

@@ -11,7 +11,7 @@ import sysconfig
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.component.modules import FOLDERS, last_folders
+from multilang.topology.search_path import FOLDERS, last_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

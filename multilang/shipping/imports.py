@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
-from multilang.component.modules import OTHER_LIBRARIES
+from multilang.loading.modules import OTHER_LIBRARIES
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import multilang
 from multilang import private
-from multilang.component.modules import OTHER_LIBRARIES
 from multilang.lazy import home_of
+from multilang.loading.modules import OTHER_LIBRARIES
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
@@ -43,7 +43,7 @@ MANIFEST = "manifest.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs. Others are added if the topology's modules import them.
-_FOR_CHILDREN = {"blocks", "chains", "component", "protocol", "topology"}
+_FOR_CHILDREN = {"blocks", "chains", "child", "component", "loading", "protocol", "topology"}
 _OURS = "multilang"
 
 
@@ -158,8 +158,8 @@ import run_topology
 manifest = run_topology.check()
 target, submitted = manifest["topology"], manifest["submitted"]
 sys.argv[:] = submitted["arguments"]
-from multilang.component import find
-find.is_finding = True
+from multilang.topology import importing
+importing.by_task = True
 from multilang.topology import load_topology
 loaded = load_topology(target)
 from multilang.component.errors import ConfigError

@@ -91,10 +91,10 @@ def main():
     if target.partition(":")[0].endswith(".py"):
         target = os.path.join(HERE, target)
 
-    from multilang.component.process import run_process
+    from multilang.child.process import run_process
 
     def find(context):
-        from multilang.component.find import find_component
+        from multilang.child.find import find_component
 
         return find_component(target, context, manifest["submitted"], HERE)
 

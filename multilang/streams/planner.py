@@ -8,7 +8,6 @@ aggregate that can merge, it carries partial results.
 
 from __future__ import annotations
 
-from multilang.component import find
 from multilang.state.settings import EXACT, alignment
 from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
@@ -30,6 +29,7 @@ from multilang.streams.program import (
 )
 from multilang.streams.sinks import Sink
 from multilang.streams.windows import LATE, LEFT, RIGHT, Late, Results, StatefulWindowProgram, Windowed, WindowProgram
+from multilang.topology import importing
 from multilang.topology.builder import BoltDeclarer, TopologyBuilder
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import Grouping
@@ -294,7 +294,7 @@ class _Plan:
 
     def _check_order(self, bolt: str, windows: str) -> None:
         """Tell in the log of a bolt by which a slower task's elements may become late."""
-        if self._is_of_several(self._bolts[bolt]) and not find.is_finding:
+        if self._is_of_several(self._bolts[bolt]) and not importing.by_task:
             from logging import getLogger
 
             getLogger(__name__).warning(

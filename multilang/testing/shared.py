@@ -15,8 +15,8 @@ import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from multilang.child.wire import EndOfInput
 from multilang.component.errors import ConfigError
-from multilang.component.wire import EndOfInput
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from multilang.lazy import lazily
 from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
 from multilang.topology.check import check
 from multilang.topology.errors import GroupingError, TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
 from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
-from multilang.topology.load import load_object, load_topology
 from multilang.topology.model import ComponentSpec, Input, Topology
 from multilang.topology.shell import Foreign, ShellBolt, ShellComponent, ShellSpout
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from multilang.loading.topologies import load_object, load_topology
 
 __all__ = [
     "BoltDeclarer",
@@ -36,3 +40,6 @@ __all__ = [
     "load_object",
     "load_topology",
 ]
+
+# What finds topologies knows other libraries', too, and stands above this package.
+__getattr__, __dir__ = lazily(__name__, {"multilang.loading.topologies": ("load_object", "load_topology")})

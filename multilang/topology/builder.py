@@ -7,6 +7,7 @@ import sys
 from multilang.component.bolt import Bolt
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
+from multilang.topology import importing
 from multilang.topology.check import check, check_conf, check_id
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import CustomGrouping, Grouping
@@ -287,7 +288,6 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
 
     A topology may be built by a function in another module than its own. Its own is only known when it is loaded.
     """
-    from multilang.component import find
     from multilang.component.wrapper import innermost
     from multilang.topology.commands import check_commands
     from multilang.topology.home import Home, homes_on_stack
@@ -298,7 +298,7 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
         # its tasks run the program, and need to know its folder
         if program_of(spec.component) not in (None, spec.component):
             innermost(spec.component).home = homes[0]
-    if not find.is_finding:  # the topology that a task's process imports was checked before it was submitted
+    if not importing.by_task:  # the topology that a task's process imports was checked before it was submitted
         check_commands(topology, others=homes[1:], final=False)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from multilang.component import find, near
+from multilang.component import near
+from multilang.topology import importing
 from multilang.topology.errors import TopologyError
 from multilang.topology.storm_keys import STORM_KEYS
 
@@ -106,7 +107,7 @@ def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
                 f"conf {old!r}: {conf[old]!r} and {new!r}: {conf[new]!r} are the same setting; keep the second, which has its "
                 "name of today"
             )
-        if old in conf and not find.is_finding:  # warn once when it is submitted, not in each task's log
+        if old in conf and not importing.by_task:  # warn once when it is submitted, not in each task's log
             from logging import getLogger
 
             getLogger(__name__).warning("%s is old Storm's name of %s; it is taken as that", old, new)

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from multilang import __version__
-from multilang.component.garbage import collect_rarely
+from multilang.child.garbage import collect_rarely
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.worker import StageWorker
 from spark_bridge.loaded import freeze_once

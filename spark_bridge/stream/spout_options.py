@@ -7,8 +7,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from multilang.component.find import find_object, split_target
 from multilang.component.wrapper import innermost
+from multilang.loading.topologies import load_object, split_target
 from multilang.protocol.codec import loads
 from multilang.topology import ShellSpout, TopologyBuilder, load_topology
 from multilang.topology.errors import did_you_mean
@@ -122,7 +122,7 @@ def _topology(given: Mapping[str, str]) -> Topology:
         component = ShellSpout(words, output_fields=fields if any(fields) else None)
     else:
         place = str(name) if ":" in str(name) else ":".join(str(name).rpartition(".")[::2])
-        id, component = split_target(place)[1], find_object(place)
+        id, component = split_target(place)[1], load_object(place)
     builder = TopologyBuilder()
     builder.folder = os.getcwd()  # relative paths in options are relative to the caller's folder
     builder.set_spout(id, component, parallelism=_count(given, "parallelism", 1))

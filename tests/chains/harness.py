@@ -6,15 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from multilang import BasicBolt, Spout, TopologyBuilder
-from multilang.blocks.child import Exchange
 from multilang.blocks.names import EDGES, EXCHANGE, TUPLES
 from multilang.blocks.transform import by_blocks
 from multilang.chains.child import Chaining
 from multilang.chains.transform import by_chains
+from multilang.child.exchange import Exchange
+from multilang.child.wire_collectors import WireBoltCollector
 from multilang.component.context import Context
 from multilang.component.runner import start_bolt
 from multilang.component.timers import TaskTimers
-from multilang.component.wire_collectors import WireBoltCollector
 from tests.exchange.harness import Driven
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from multilang.compat.names import NAMES, STAND_INS
-from multilang.component.modules import OTHER_LIBRARIES
+from multilang.loading.modules import OTHER_LIBRARIES
 from multilang.local import LocalCluster
 from multilang.shipping import pack
 from multilang.topology import load_topology

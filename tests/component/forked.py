@@ -16,7 +16,7 @@ from select import select
 
 import ujson
 
-import multilang.component.process
+import multilang.child.process
 
 READ = 1 << 20  # bytes of a request
 DESCRIPTORS = 4  # the three streams, and where the status is written
@@ -76,7 +76,7 @@ def _run(request: dict[str, object], streams: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    assert multilang.component.process
+    assert multilang.child.process
     end = socket.socket(fileno=int(sys.argv[1]))
     gc.freeze()
     serve(end)

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from tests.component.harness import Starter
 
 from multilang import LingeringBolt
+from multilang.child.process import UNUSABLE
 from multilang.component.errors import ConfigError
-from multilang.component.process import UNUSABLE
 from multilang.protocol.messages import Emit
 from multilang.testing import run_bolt
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.process import UNRECOVERABLE
+from multilang.child.process import UNRECOVERABLE
 from multilang.protocol.messages import Ack, Emit, Fail, Pid
 from tests.component.harness import context
 

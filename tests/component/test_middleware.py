@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.process import UNUSABLE
+from multilang.child.process import UNUSABLE
 
 if TYPE_CHECKING:
     from tests.component.harness import Starter

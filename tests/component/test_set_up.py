@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.component.process import UNUSABLE
+from multilang.child.process import UNUSABLE
 from multilang.protocol.messages import Pid
 from tests.component.harness import PREAMBLE, Child, context
 from tests.patience import paced

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.process import UNRECOVERABLE, UNUSABLE
+from multilang.child.process import UNRECOVERABLE, UNUSABLE
 from multilang.component.repeats import kind_of
 from multilang.protocol.messages import Emit, Error, Log, Sync
 from tests.component.harness import context

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from multilang.component.modules import load_module
 from multilang.drpc import DRPCClient, DRPCConnectionError, DRPCExecutionException, LocalDRPC
+from multilang.loading.modules import load_module
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.cli.command import COMMAND, ROOT

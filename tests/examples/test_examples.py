@@ -12,7 +12,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from multilang.component.modules import load_module
+from multilang.loading.modules import load_module
 from multilang.state import state_file
 from multilang.topology import load_topology
 from multilang.transactional import SqliteBacking, TransactionalMap

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.component.modules import load_module
+from multilang.loading.modules import load_module
 from multilang.local import LocalCluster
 from multilang.topology import load_topology
 from tests.patience import patient

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from multilang import BasicBolt, Bolt, Spout, Stream, TopologyBuilder
 from multilang.blocks.block import read_block
 from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.child import Exchange
 from multilang.blocks.names import EDGES, EXCHANGE, STREAM, TUPLES
 from multilang.blocks.transform import by_blocks
+from multilang.child.exchange import Exchange
+from multilang.child.output import Output
+from multilang.child.wire import Wire
+from multilang.child.wire_collectors import WireBoltCollector
 from multilang.component.context import Context
-from multilang.component.output import Output
 from multilang.component.timers import TaskTimers
-from multilang.component.wire import Wire
-from multilang.component.wire_collectors import WireBoltCollector
 from multilang.protocol import ChildConnection, ParentConnection
 from multilang.protocol.messages import Ack, Emit, Fail, Tuple
 

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.blocks import spout as blocks
-from multilang.blocks.child import Exchange
 from multilang.blocks.transform import by_blocks
+from multilang.child.exchange import Exchange
+from multilang.child.output import Output
+from multilang.child.wire import Wire
+from multilang.child.wire_collectors import WireSpoutCollector
 from multilang.component.context import Context
-from multilang.component.output import Output
 from multilang.component.runner import start_spout
 from multilang.component.timers import TaskTimers
-from multilang.component.wire import Wire
-from multilang.component.wire_collectors import WireSpoutCollector
 from multilang.protocol import ChildConnection, ParentConnection
 from multilang.protocol.messages import Ack, Emit, Fail
 from tests.exchange.harness import tuples_of

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from multilang import StatefulBasicBolt, TopologyBuilder
+from multilang.loading.topologies import load_topology
 from multilang.local import LocalCluster
 from multilang.local.measured import measure
 from multilang.runtime.sizing import Costs, SizingError, size
-from multilang.topology.load import load_topology
 from tests.local import burning
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multilang.child.wire import Wire
+from multilang.child.wire_collectors import WireBoltCollector, WireSpoutCollector
 from multilang.component import Bolt, Spout, Stream
 from multilang.component.collector import BoltCollector, SpoutCollector
-from multilang.component.wire import Wire
-from multilang.component.wire_collectors import WireBoltCollector, WireSpoutCollector
 from multilang.protocol import ChildConnection
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 from multilang.runtime.bolt_collector import LocalBoltCollector

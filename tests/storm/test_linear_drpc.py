@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.component.modules import load_module
 from multilang.drpc import (
     AsyncDRPCClient,
     DRPCClient,
@@ -21,6 +20,7 @@ from multilang.drpc import (
     DRPCTimeoutError,
     LocalDRPC,
 )
+from multilang.loading.modules import load_module
 from multilang.shipping.cluster.artifacts import java, runs_sources
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.jar import pack

@@ -13,7 +13,7 @@ from grimp import ImportGraph
 # process, Component.middleware has things that take components, and its collector holds the timers that call it.
 ONE_INTERFACE = [
     ("multilang.component.base", "multilang.component.middleware"),
-    ("multilang.component.base", "multilang.component.process"),
+    ("multilang.component.base", "multilang.child.process"),
     ("multilang.component.timers", "multilang.component.base"),
     ("multilang.component.timers", "multilang.component.collector"),
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from multilang.component.find import YAML
+from multilang.loading.topologies import YAML
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from multilang.compat.migrate.others import OF_PETREL, OF_PYLEUS, in_others
 from multilang.compat.migrate.python import WITHOUT_OUTPUTS, in_python
 from multilang.compat.migrate.settings import in_config
 from multilang.compat.migrate.topologies import dsl_file, dsl_of, in_clojure, in_flux
-from multilang.component.find import YAML
+from multilang.loading.topologies import YAML
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from multilang.compat.flux import is_flux
 from multilang.compat.migrate.files import files_of, why_unread
 from multilang.compat.migrate.others import OF_PYLEUS
 from multilang.component.errors import ConfigError
-from multilang.component.find import YAML
+from multilang.loading.topologies import YAML
 
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from|import)[ \t]+(?:[\w., \t]*,[ \t]*)?(?:multilang|petrel|pyleus|pystorm|storm|streamparse)\b",

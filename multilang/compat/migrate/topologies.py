@@ -10,7 +10,7 @@ from multilang.compat.migrate.files import files_of, why_unread
 from multilang.compat.migrate.finding import Finding
 from multilang.compat.migrate.others import OF_PYLEUS
 from multilang.component.errors import ConfigError
-from multilang.component.find import YAML
+from multilang.loading.topologies import YAML
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False

@@ -10,9 +10,8 @@ import sys
 from multilang.compat.petrel.running import adapted
 from multilang.compat.petrel.settings import Settings, settings_of
 from multilang.compat.petrel.topologybuilder import TopologyBuilder as Declared
-from multilang.component import find
 from multilang.component.streams import Stream
-from multilang.topology import Topology, TopologyBuilder, TopologyError
+from multilang.topology import Topology, TopologyBuilder, TopologyError, importing
 from multilang.topology.groupings import Grouping
 from multilang.topology.home import Home
 
@@ -44,7 +43,7 @@ def own_topology(create: Callable[[Any], object], name: str | None = None) -> To
         raise TopologyError(
             f"{create.__name__} of {file} declared nothing; it gets Petrel's builder, with setSpout and setBolt"
         )
-    settings = Settings({}, {}) if find.is_finding else settings_of(folder)  # a task gets its conf from Storm
+    settings = Settings({}, {}) if importing.by_task else settings_of(folder)  # a task gets its conf from Storm
     settings.check(declared.commons)
     builder = TopologyBuilder()
     builder.folder = folder

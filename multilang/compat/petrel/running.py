@@ -121,7 +121,7 @@ def run(component: Any) -> None:
     if _caught is not None:
         _caught.append(component)
         return
-    from multilang.component.process import run_component
+    from multilang.child.process import run_component
 
     run_component(adapted(component))
 

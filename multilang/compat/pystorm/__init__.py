@@ -6,6 +6,7 @@ Spark, the tests and the jar: ``multilang.compat.pystorm.running.adapted`` turns
 
 from __future__ import annotations
 
+from multilang.compat.pystorm import component
 from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, TicklessBatchingBolt
 from multilang.compat.pystorm.component import Component, Tuple
 from multilang.compat.pystorm.spout import ReliableSpout, Spout
@@ -13,3 +14,12 @@ from multilang.compat.pystorm.version import VERSION as VERSION
 from multilang.compat.pystorm.version import __version__ as __version__
 
 __all__ = ["BatchingBolt", "Bolt", "Component", "ReliableSpout", "Spout", "TicklessBatchingBolt", "Tuple"]
+
+
+def _run_alone(own: Component) -> None:
+    from multilang.compat.pystorm.running import adapted
+
+    adapted(own).run()
+
+
+component.run_alone = _run_alone

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from multilang.compat.pystorm.component import Component
     from multilang.component.context import Context
     from multilang.component.streams import Stream
 
@@ -97,10 +96,3 @@ def adapted(
     if issubclass(kind, Spout):
         return around(SpoutAdapter, given, output_fields, output_streams)
     raise ConfigError(f"{kind.__name__} is neither a Bolt nor a Spout of pystorm's, so that there is nothing to run")
-
-
-def run(component: Component) -> None:
-    """Run a component of pystorm's as the process of one task, until its input ends."""
-    from multilang.component.process import run_component
-
-    run_component(adapted(component))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multilang.compat.storm import components
 from multilang.compat.storm.calls import (
     ack,
     emit,
@@ -22,6 +23,10 @@ from multilang.compat.storm.calls import (
     sync,
 )
 from multilang.compat.storm.components import BasicBolt, Bolt, Spout, Tuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BasicBolt",
@@ -46,3 +51,12 @@ __all__ = [
     "rpcMetrics",
     "sync",
 ]
+
+
+def _run_alone(component: Any) -> None:
+    from multilang.compat.storm.running import adapted
+
+    adapted(component).run()
+
+
+components.run_alone = _run_alone

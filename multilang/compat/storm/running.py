@@ -221,13 +221,6 @@ def adapted(
     )
 
 
-def run(component: Any) -> None:
-    """Run a component of storm.py's as the process of one task, until its input ends."""
-    from multilang.component.process import run_component
-
-    run_component(adapted(component))
-
-
 def _asking(collector: Any) -> Callable[..., Any]:
     """Return an emit that returns the task ids: at once if the engine knows them, else when they are looked at."""
     emit = collector.emit

@@ -12,7 +12,6 @@ from multilang.compat.streamparse.dsl.component import ShellComponentSpec
 from multilang.compat.streamparse.dsl.spec import RUN
 from multilang.compat.streamparse.dsl.spout import JavaSpoutSpec, ShellSpoutSpec
 from multilang.compat.streamparse.dsl.util import to_python_arg_list
-from multilang.component import find
 from multilang.component.streams import Stream
 from multilang.topology import (
     JavaBolt,
@@ -23,6 +22,7 @@ from multilang.topology import (
     Topology,
     TopologyBuilder,
     TopologyError,
+    importing,
 )
 from multilang.topology.groupings import Grouping
 from multilang.topology.home import Home
@@ -46,7 +46,7 @@ def own_topology(declared: Any, name: str | None = None, environment: str | None
     Raises:
         TopologyError: It has serialized Java objects or groupings in Java, or lacks the environment; or it can't run.
     """
-    project = None if find.is_finding else _project(declared)
+    project = None if importing.by_task else _project(declared)
     given: dict[str, Any] = {}
     environment = environment or os.environ.get(ENVIRONMENT) or None
     if project is not None:
@@ -107,7 +107,7 @@ def _number(spec: Any, environment: str | None) -> int:
         return int(par)
     if environment in par:
         return int(par[environment])
-    if find.is_finding:
+    if importing.by_task:
         return 1  # a task's process only looks for its component
     known = ", ".join(map(repr, par))
     which = "no environment is named" if environment is None else f"lacks the environment {environment!r}"

@@ -31,7 +31,7 @@ import sys
 
 main, script = sys.modules["__main__"], {script!r}
 if script is not None:
-    from multilang.component.modules import load_module
+    from multilang.loading.modules import load_module
 
     sys.modules["__main__"] = load_module(script)
 try:

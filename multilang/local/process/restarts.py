@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.process import UNUSABLE
+from multilang.child.process import UNUSABLE
 from multilang.runtime import task
 
 _LONGEST_DELAY_SECS = 10.0  # before another start of a child that dies while it starts

@@ -7,7 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from multilang.component.process import UNRECOVERABLE
+from multilang.child.process import UNRECOVERABLE
 from multilang.local.errors import LocalClusterError, TaskStartError
 from multilang.local.process.members import Leaving, member_of
 from multilang.local.process.restarts import Restarts

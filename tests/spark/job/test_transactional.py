@@ -12,8 +12,8 @@ import pytest
 
 from multilang import BasicBolt, BatchBolt, LocalCluster
 from multilang.component.errors import FailedException
-from multilang.component.modules import load_module
 from multilang.drpc import LinearDRPCTopologyBuilder
+from multilang.loading.modules import load_module
 from multilang.local.errors import TaskStartError
 from multilang.state import state_file
 from multilang.store import open_store

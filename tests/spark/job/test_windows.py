@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
-from multilang.component.modules import load_module
+from multilang.loading.modules import load_module
 from multilang.windowing import Count, StatefulWindowedBolt, Tumbling, WindowedBolt, seconds
 from spark_bridge.job import SparkJobError, run_topology
 from tests.examples.test_windows import EXAMPLES, sliding_sums

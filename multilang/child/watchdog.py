@@ -23,12 +23,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from multilang.child.output import Output
+    from multilang.child.stdio import Stdio
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.metrics import MetricsRegistry
-    from multilang.component.output import Output
     from multilang.component.repeats import Repeats
-    from multilang.component.stdio import Stdio
     from multilang.protocol import ChildConnection
 
 _TICK = 0.05  # seconds between looks while user code runs: the longest that an emitted tuple waits

@@ -6,10 +6,10 @@ import os
 import sys
 from _thread import get_ident
 
+from multilang.child.output import Output
+from multilang.child.stdio import Stdio
+from multilang.child.wire import EndOfInput, Wire
 from multilang.component.errors import ConfigError, UnrecoverableError
-from multilang.component.output import Output
-from multilang.component.stdio import Stdio
-from multilang.component.wire import EndOfInput, Wire
 from multilang.protocol import ChildConnection, LocalProtocolError, RemoteProtocolError, Setup
 
 TYPE_CHECKING = False
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any
 
+    from multilang.child.watchdog import Watchdog
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.context import Context
-    from multilang.component.watchdog import Watchdog
 
 
 _DEBUG = 10  # logging's DEBUG, at which every report is passed on
@@ -125,15 +125,15 @@ class Task:
         self._end(status)
 
     def _start(self, find: Callable[[Context], Component]) -> None:
-        from multilang.component.garbage import collect_rarely
-        from multilang.component.logwatch import watch_logging
+        from multilang.child.garbage import collect_rarely
+        from multilang.child.logwatch import watch_logging
+        from multilang.child.spout_commands import spout_commands
+        from multilang.child.wire_collectors import UnackedSpoutCollector, WireBoltCollector, WireSpoutCollector
         from multilang.component.repeats import Repeats
         from multilang.component.runner import start_bolt, start_spout
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
-        from multilang.component.spout_commands import spout_commands
         from multilang.component.timers import TaskTimers
-        from multilang.component.wire_collectors import UnackedSpoutCollector, WireBoltCollector, WireSpoutCollector
 
         watchdog = self._watchdog
         watchdog.busy = "the start of the component"
@@ -194,7 +194,7 @@ class Task:
             return None
         from importlib import import_module  # a package above this one
 
-        exchange = import_module("multilang.blocks.child").Exchange(self._wire, self._conf, self._context)
+        exchange = import_module("multilang.child.exchange").Exchange(self._wire, self._conf, self._context)
         self._conf, self._context = exchange.conf, exchange.context
         return exchange
 
@@ -213,7 +213,7 @@ class Task:
         self._watchdog.collector = collector
 
     def _start_watchdog(self) -> Watchdog:
-        from multilang.component.watchdog import Watchdog
+        from multilang.child.watchdog import Watchdog
 
         # A task that gets no tuples from the topology is a spout; nothing more is known before the component is.
         watchdog = Watchdog(self._stdio, self._connection, self._output, not self._context.sources)

@@ -11,11 +11,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from multilang.child.wire import Wire
+    from multilang.child.wire_collectors import WireSpoutCollector
     from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
     from multilang.component.runner import SpoutRunner
-    from multilang.component.wire import Wire
-    from multilang.component.wire_collectors import WireSpoutCollector
 
 
 class Exchange:

@@ -13,44 +13,19 @@ import sys
 
 from multilang.component.errors import ConfigError
 from multilang.component.near import nearest
+from multilang.topology.search_path import add_current_folder, add_inherited_folders, last_folders, search_first
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
-    from typing import Any
+
+    from multilang.compat.project import Project
 
 
 OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""
-
-_last: list[str] = []  # the folders that add_folder() has added
-
-FOLDERS = "MULTILANG_FOLDERS"
-"""The environment variable with the folders that a process searches last, as the one that started it does."""
-
-
-def add_folder(folder: str) -> None:
-    """Let modules be found in a folder by their names, after those that are installed.
-
-    A folder in which somebody stands, or whose topology is run, so hides none that others import.
-    """
-    if folder not in sys.path:
-        place = min((sys.path.index(each) for each in _last if each in sys.path), default=len(sys.path))
-        sys.path.insert(place, folder)  # the newest comes before the others, as the current folder may change
-        _last.append(folder)
-
-
-def add_current_folder() -> None:
-    """Let modules be found in the current folder: a console command's path starts with its own folder, not the user's."""
-    if not {"", os.getcwd()} & set(sys.path):
-        add_folder(os.getcwd())
-
-
-def last_folders() -> list[str]:
-    """Return the folders that are searched last, in their order."""
-    return [each for each in sys.path if each in _last]
 
 
 def load_module(place: str) -> ModuleType:
@@ -61,9 +36,7 @@ def load_module(place: str) -> ModuleType:
     Raises:
         ConfigError: There is none.
     """
-    for each in reversed(os.environ.get(FOLDERS, "").split(os.pathsep)):
-        if each:
-            add_folder(each)
+    add_inherited_folders()
     if _other_names not in sys.meta_path:
         sys.meta_path.append(_other_names)
     return _from_file(place) if place.endswith(".py") else _from_module(place)
@@ -78,10 +51,11 @@ class _OtherNames:
         """See importlib.abc.MetaPathFinder."""
         if name not in OTHER_LIBRARIES:
             return None
-        from importlib import import_module
         from importlib.util import find_spec
 
-        import_module("multilang.compat.names").provide(name)  # a package above this one
+        from multilang.compat.names import provide
+
+        provide(name)
         return find_spec(name)
 
 
@@ -185,15 +159,15 @@ def _near(path: str) -> str:
     return f"did you mean {near!r}?" if near else "write the path of a Python file, or package.module for a module"
 
 
-def project_around(path: str) -> Any:
+def project_around(path: str) -> Project | None:
     """Return the project of streamparse's that a topology's file is in; None if it is in none."""
     folder = os.path.dirname(path)
     for _ in range(2):
         folder = os.path.dirname(folder)
         if os.path.isdir(os.path.join(folder, "src")):
-            from importlib import import_module
+            from multilang.compat.project import project_of
 
-            return import_module("multilang.compat.project").project_of(path)  # a package above this one
+            return project_of(path)
     return None
 
 
@@ -215,8 +189,10 @@ def _prefer(folder: str, own: str, *, first: bool) -> None:
     if _folders[:1] == [folder]:
         return
     others = [each for each in _folders if each != folder]
-    place = min((sys.path.index(each) for each in [*others, *_last] if each in sys.path), default=len(sys.path))
-    _last[:] = [each for each in _last if each != folder]
+    place = min(
+        (sys.path.index(each) for each in [*others, *last_folders()] if each in sys.path), default=len(sys.path)
+    )
+    search_first(folder)
     if folder not in sys.path[:place]:
         sys.path[:] = [each for each in sys.path if each != folder]
         sys.path.insert(0 if first else place, folder)

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-    from multilang.component.output import Output
+    from multilang.child.output import Output
+    from multilang.child.watchdog import Watchdog
     from multilang.component.timers import TaskTimers
-    from multilang.component.watchdog import Watchdog
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message
 

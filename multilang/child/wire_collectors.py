@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from _thread import get_ident
 
+from multilang.child.wire import TaskIdsWait
 from multilang.component.collector import BoltCollector, Collector, SpoutCollector, many_anchored
-from multilang.component.wire import TaskIdsWait
 from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError
 from multilang.protocol.fast import fast_ack, fast_emit
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.child.wire import Wire
     from multilang.component.collector import Anchors, Settle
-    from multilang.component.wire import Wire
     from multilang.protocol.messages import Values
 
 _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits for their acks

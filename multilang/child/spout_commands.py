@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from multilang.child.wire import Wire
+    from multilang.child.wire_collectors import WireSpoutCollector
     from multilang.component.runner import SpoutRunner
-    from multilang.component.wire import Wire
-    from multilang.component.wire_collectors import WireSpoutCollector
     from multilang.protocol.messages import Message
 
 # Seconds; "if you have no tuples to emit for a next, you should sleep for a small amount of time before syncing".
