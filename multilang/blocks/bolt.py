@@ -9,7 +9,6 @@ from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import OpenBlocks
 from multilang.blocks.receiving import Inputs
 from multilang.blocks.threads import MainThread
-from multilang.child.wire import Blocks
 from multilang.component.collector import many_anchored, one_by_one
 from multilang.component.filters import BoltFilter
 from multilang.protocol.fast import NoAnchors
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from multilang.blocks.block import OpenBlock
     from multilang.blocks.routes import Routes
-    from multilang.child.wire import Wire
+    from multilang.blocks.wire import Wire
     from multilang.component.collector import BoltCollector, Settle
     from multilang.protocol.messages import Tuple
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 _LONG_SECS = 10.0  # that calls of other threads wait for the component, before this is told
 
 
-class BlockBoltCollector(BoltFilter, Blocks):
+class BlockBoltCollector(BoltFilter):
     """The collector of a bolt whose tuples travel in blocks, around the wire's.
 
     Only the main thread works on blocks. A call in another thread is checked there and kept (see MainThread).

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multilang.blocks.receiving import Inputs
     from multilang.blocks.routes import Route, Routes
     from multilang.blocks.threads import MainThread
-    from multilang.child.wire import Wire
+    from multilang.blocks.wire import Wire
     from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds
     from multilang.protocol.messages import Values
 

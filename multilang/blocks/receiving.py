@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from multilang.blocks.outgoing import OpenBlocks
     from multilang.blocks.threads import MainThread
-    from multilang.child.wire import Wire
+    from multilang.blocks.wire import Wire
     from multilang.component.collector import BoltCollector, Settle
     from multilang.component.many import Tuples
     from multilang.protocol.messages import Schema

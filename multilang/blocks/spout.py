@@ -10,7 +10,6 @@ from time import monotonic
 from multilang.blocks.block import APART, MAX_BYTES, TOGETHER
 from multilang.blocks.names import BLOCK_ID, MAX_PENDING, MAX_TUPLES, STREAM, TUPLES
 from multilang.blocks.outgoing import ALONE, OpenBlocks
-from multilang.child.wire import Blocks
 from multilang.component.collector import SpoutCollector
 from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 
     from multilang.blocks.block import OpenBlock
     from multilang.blocks.routes import Route, Routes
-    from multilang.child.wire import Wire
-    from multilang.child.wire_collectors import WireSpoutCollector
+    from multilang.blocks.wire import Wire
     from multilang.component.collector import OnTaskIds
     from multilang.component.runner import SpoutRunner
     from multilang.protocol.messages import Values
@@ -109,7 +107,7 @@ class _Suspects:
         return apart
 
 
-class BlockSpoutCollector(SpoutCollector, Blocks):
+class BlockSpoutCollector(SpoutCollector):
     """The collector of a spout whose tuples travel in blocks, around the wire's.
 
     Args:
@@ -127,7 +125,7 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
 
     to_parent = True
 
-    def __init__(self, inner: WireSpoutCollector, wire: Wire, routes: Routes, conf: dict[str, Any]) -> None:
+    def __init__(self, inner: SpoutCollector, wire: Wire, routes: Routes, conf: dict[str, Any]) -> None:
         super().__init__(inner.scope, inner.reported)
         self._inner = inner
         self._wire = wire
@@ -257,6 +255,12 @@ class BlockSpoutCollector(SpoutCollector, Blocks):
         """Send all open blocks."""
         if not self._blocks.writing:
             self._blocks.close_all()
+
+    def park(self) -> None:
+        """Do nothing: a spout's other threads emit nothing."""
+
+    def unpark(self) -> None:
+        """Do nothing; see park."""
 
     def settled(self, id: Any, ok: bool) -> list[_Emitted]:
         """Return the spout's tuples that are done now that this message was acked, or failed."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from multilang.blocks.wire import Blocks
     from multilang.child.output import Output
     from multilang.child.watchdog import Watchdog
     from multilang.component.timers import TaskTimers
@@ -47,17 +48,17 @@ class TaskIdsWait:
         self.tasks: list[int] | None = None
 
 
-class Blocks:
-    """Tuples that were emitted and wait for others to be sent with: here there are none (see multilang.blocks)."""
+class NoBlocks:
+    """A task whose tuples travel one by one (see blocks.wire.Blocks)."""
 
     def close_blocks(self) -> None:
-        """Send them, before anything is waited for."""
+        """Do nothing."""
 
     def park(self) -> None:
-        """Note that the main thread waits for input now."""
+        """Do nothing."""
 
     def unpark(self) -> None:
-        """Note that the main thread works again."""
+        """Do nothing."""
 
 
 class Wire:
@@ -69,7 +70,7 @@ class Wire:
         self.watchdog: Watchdog | None = None
         self.timers: TaskTimers | None = None
         """A bolt's timers; a spout's run at its commands, since Storm listens to it only then."""
-        self.blocks = Blocks()
+        self.blocks: Blocks = NoBlocks()
         self.wakes: int | None = None
         """A descriptor that ends the wait for input when something can be read from it (see multilang.chains)."""
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt

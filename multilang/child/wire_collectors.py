@@ -146,11 +146,6 @@ class WireBoltCollector(WireCollector, BoltCollector):
 class WireSpoutCollector(WireCollector, SpoutCollector):
     """The collector of a spout on the wire."""
 
-    acks_at_once = False
-    """True if an emit acks its tuple at once, before Storm's command comes."""
-    acked: Callable[[Any], None]
-    """Tells the spout of such an ack."""
-
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire)
         self._emit = wire.connection.emit_from_spout

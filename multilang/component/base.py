@@ -157,7 +157,7 @@ class Component(metaclass=_Noted):
         timers = _timers_of(getattr(self, "_collector", None))
         if timers is None:
             raise ConfigError(f"{type(self).__name__}.set_timer is there from initialize() on, not in __init__")
-        return timers.set(self, delay_secs, callback, every)
+        return timers.set(self, self._run_timer, delay_secs, callback, every)
 
     def log(self, message: object, level: str | int = "info") -> None:
         """Write a line to Storm's log.
@@ -294,8 +294,3 @@ def made_with(component: Component) -> tuple[tuple[Any, ...], dict[str, Any], di
 def used_metrics(component: Component) -> MetricsRegistry | None:
     """Return a component's metrics; None if it has none so far."""
     return component._metrics
-
-
-def run_timer(component: Component, callback: Callable[[], object]) -> None:
-    """Call the callback of a timer that a component has set."""
-    component._run_timer(callback)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from multilang.component.timers import Scope
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.component.many import Tuples
-    from multilang.component.timers import TaskTimers
     from multilang.protocol.messages import Tuple, Values
 
     Anchors: TypeAlias = Sequence[Tuple | str] | None
@@ -69,29 +70,6 @@ if TYPE_CHECKING:
             need_task_ids: bool = False,
             on_task_ids: OnTaskIds | None = None,
         ) -> list[int] | None: ...
-
-
-class Scope:
-    """A task's tuple and anchors of the moment, shared by its collector and all filters around it.
-
-    Attributes:
-        current: The tuple that user code works on; None between tuples.
-        anchors: The anchors of ``emit_anchored``: the tuple, or the batch, in process.
-        timers: The task's timers, which its engine sets.
-    """
-
-    __slots__ = ("anchors", "current", "timers")
-
-    timers: TaskTimers
-
-    def __init__(self) -> None:
-        self.current: Tuple | None = None
-        self.anchors: Sequence[Tuple] = ()
-
-    def leave_tuple(self) -> None:
-        """Forget the tuple in process, since the call that follows works on none."""
-        self.current = None
-        self.anchors = ()
 
 
 def _ignore(_: object) -> None:
@@ -245,13 +223,16 @@ class SpoutCollector(Collector):
         keeps_position: True if the engine stores the spout's position and calls ``seek``, as in checkpoints of exact
             alignment.
         replays_by_position: True if the engine replays by ``seek``, so that no tuple need be kept for a replay.
+        acks_at_once: True if an emit acks its tuple at once by ``acked``, as there are no ackers.
     """
 
     settles_in_rounds = False
     keeps_position = False
     replays_by_position = False
+    acks_at_once = False
 
     emit: SpoutEmit
+    acked: Callable[[Any], None]
 
     def emit_many(
         self,

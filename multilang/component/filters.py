@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
+    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Settle
+    from multilang.component.timers import Scope
     from multilang.protocol.messages import Tuple, Values
 
 

@@ -16,28 +16,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from multilang.component.bolt import Bolt
-    from multilang.component.spout import Spout
     from multilang.protocol.messages import Tuple
 
 
 class Middleware:
     """Base of middleware: each method is called once at the start and returns a replacement for ``call``."""
 
-    def process(self, bolt: Bolt, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    def process(self, bolt: Any, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
         """Return the function to call instead of a bolt's ``process``.
 
         Args:
-            bolt: The bolt.
+            bolt: The bolt, a Bolt.
             call: Its ``process``, or that of the next middleware.
         """
         return call
 
-    def next_tuple(self, spout: Spout, call: Callable[[], None]) -> Callable[[], None]:
+    def next_tuple(self, spout: Any, call: Callable[[], None]) -> Callable[[], None]:
         """Return the function to call instead of a spout's ``next_tuple``.
 
         Args:
-            spout: The spout.
+            spout: The spout, a Spout.
             call: Its ``next_tuple``, or that of the next middleware.
         """
         return call
@@ -49,7 +47,7 @@ class Timing(Middleware):
     def __init__(self, name: str = "process") -> None:
         self.name = name
 
-    def process(self, bolt: Bolt, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    def process(self, bolt: Any, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
         record = bolt.metrics.timer(self.name).record
 
         def timed(tup: Tuple) -> None:
@@ -61,7 +59,7 @@ class Timing(Middleware):
 
         return timed
 
-    def next_tuple(self, spout: Spout, call: Callable[[], None]) -> Callable[[], None]:
+    def next_tuple(self, spout: Any, call: Callable[[], None]) -> Callable[[], None]:
         record = spout.metrics.timer(self.name).record
 
         def timed() -> None:
@@ -93,7 +91,7 @@ class Retry(Middleware):
         self.delay_secs = delay_secs
         self.on = on
 
-    def process(self, bolt: Bolt, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+    def process(self, bolt: Any, call: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
         def retried(tup: Tuple) -> None:
             for _ in range(self.times):
                 try:

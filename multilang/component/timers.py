@@ -22,17 +22,38 @@ from multilang.protocol.errors import LocalProtocolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from multilang.component.base import Component
     from multilang.component.clock import TaskClock
-    from multilang.component.collector import Scope
     from multilang.protocol.messages import Tuple
 
 NEVER = float("inf")
 _SHORTEST_SECS = 1e-6
 _MIN_CANCELLED = 64  # cancelled timers in the heap, from which on they are removed when they are more than half of it
+
+
+class Scope:
+    """A task's tuple and anchors of the moment, shared by its collector and all filters around it.
+
+    Attributes:
+        current: The tuple that user code works on; None between tuples.
+        anchors: The anchors of ``emit_anchored``: the tuple, or the batch, in process.
+        timers: The task's timers, which its engine sets.
+    """
+
+    __slots__ = ("anchors", "current", "timers")
+
+    timers: TaskTimers
+
+    def __init__(self) -> None:
+        self.current: Tuple | None = None
+        self.anchors: Sequence[Tuple] = ()
+
+    def leave_tuple(self) -> None:
+        """Forget the tuple in process, since the call that follows works on none."""
+        self.current = None
+        self.anchors = ()
 
 
 class TimerHandle:
@@ -42,12 +63,13 @@ class TimerHandle:
         due: The instant of its next call, in seconds of ``clock.monotonic()``.
     """
 
-    __slots__ = ("_every", "_owner", "_timers", "awaited", "callback", "due")
+    __slots__ = ("_every", "_owner", "_run", "_timers", "awaited", "callback", "due")
 
     def __init__(
         self,
         timers: TaskTimers | None = None,
-        owner: Component | None = None,
+        owner: Any = None,
+        run: Callable[[Callable[[], object]], None] | None = None,
         callback: Callable[[], object] | None = None,
         due: float = NEVER,
         every: float | None = None,
@@ -55,6 +77,7 @@ class TimerHandle:
     ) -> None:
         self._timers = timers
         self._owner = owner
+        self._run = run
         self.callback = callback
         self.due = due
         self._every = every
@@ -133,15 +156,28 @@ class TaskTimers:
         self._cancelled = 0
         self._held = False
         self._firing = False
-        self.owner: Component | None = None
+        self.owner: Any = None
         scope.timers = self
 
     # ---- for the component ----
 
     def set(
-        self, owner: Component, delay_secs: float, callback: Callable[[], object], every: float | None
+        self,
+        owner: Any,
+        run: Callable[[Callable[[], object]], None],
+        delay_secs: float,
+        callback: Callable[[], object],
+        every: float | None,
     ) -> TimerHandle:
-        """Set a timer; see Component.set_timer."""
+        """Set a timer of a component; see Component.set_timer.
+
+        Args:
+            owner: The component.
+            run: Calls the callback, and handles its exception.
+            delay_secs: The seconds to the first call.
+            callback: What is called.
+            every: The seconds between calls; None for one call.
+        """
         if self._thread is not None and get_ident() != self._thread:
             raise LocalProtocolError(
                 f"component {owner.context.component!r} sets a timer in a thread of its own, where set_timer can't be "
@@ -157,7 +193,7 @@ class TaskTimers:
             raise ConfigError(f"set_timer({delay_secs!r}, {callback!r}): give a function to call, such as self.flush")
         current = self._scope.current
         awaited = every is None and not self._firing and (current is None or not self.is_idle(current))
-        handle = TimerHandle(self, owner, callback, self._now() + delay_secs, every, awaited)
+        handle = TimerHandle(self, owner, run, callback, self._now() + delay_secs, every, awaited)
         self._push(handle)
         if awaited:
             self.awaited += 1
@@ -236,16 +272,14 @@ class TaskTimers:
 
     def fire(self, handle: TimerHandle) -> None:
         """Call the callback of a timer that ``take`` returned. Its emits are anchored to nothing by themselves."""
-        from multilang.component.base import run_timer
-
-        owner, callback = handle._owner, handle.callback
-        assert owner is not None
+        run, callback = handle._run, handle.callback
+        assert run is not None
         assert callback is not None
         self._scope.leave_tuple()
         self._firing = True
-        self.owner = owner
+        self.owner = handle._owner
         try:
-            run_timer(owner, callback)
+            run(callback)
             self.owner = None
         finally:
             self._firing = False
@@ -269,7 +303,7 @@ class TaskTimers:
         """True while timers wait for ``release``."""
         return self._held
 
-    def cancel_all(self, owner: Component | None = None) -> None:
+    def cancel_all(self, owner: Any = None) -> None:
         """Cancel all timers, or those that ``owner`` set."""
         for _, _, handle in list(self.heap):
             if owner is None or handle._owner is owner:

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.component.clock import TaskClock
-    from multilang.component.collector import BoltCollector, Scope
+    from multilang.component.collector import BoltCollector
     from multilang.component.context import Context
+    from multilang.component.timers import Scope
     from multilang.component.wrapper import Execute
     from multilang.protocol.messages import Tuple
 
@@ -66,10 +67,15 @@ class _ThreadTimers(TaskTimers):
         super().__init__(scope, clock, wake)
 
     def set(
-        self, owner: Component, delay_secs: float, callback: Callable[[], object], every: float | None
+        self,
+        owner: Any,
+        run: Callable[[Callable[[], object]], None],
+        delay_secs: float,
+        callback: Callable[[], object],
+        every: float | None,
     ) -> TimerHandle:
         with self._lock:
-            return super().set(owner, delay_secs, callback, every)
+            return super().set(owner, run, delay_secs, callback, every)
 
     def cancelled(self, handle: TimerHandle) -> None:
         with self._lock:
@@ -79,7 +85,7 @@ class _ThreadTimers(TaskTimers):
         with self._lock:
             return super().take(now, last)
 
-    def cancel_all(self, owner: Component | None = None) -> None:
+    def cancel_all(self, owner: Any = None) -> None:
         with self._lock:
             super().cancel_all(owner)
 

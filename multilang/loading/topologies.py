@@ -121,9 +121,10 @@ def _hint(module: ModuleType, place: str, attr: str) -> str:
         for name, value in public.items()
         if isinstance(value, Component) or (callable(value) and getattr(value, "__module__", None) == module.__name__)
     ]
+    has = f"; it has {', '.join(own[:20])}" if own else ""
     if attr != TOPOLOGY and own:
-        return f"it has {', '.join(own[:20])} (as {place}:{own[0]})"
-    return f"write {attr} = builder.build(...) in it, outside of any function and of if __name__"
+        return f"name a topology or component that it has, as {place}:{own[0]}{has}"
+    return f"write {attr} = builder.build(...) in it, outside of any function and of if __name__{has}"
 
 
 def split_target(target: str) -> tuple[str, str]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
+    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Settle
+    from multilang.component.timers import Scope
     from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.links import Links

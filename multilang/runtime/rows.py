@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any, TypeAlias
 
-    from multilang.component.collector import Emit, EmitMany, Scope
+    from multilang.component.collector import Emit, EmitMany
+    from multilang.component.timers import Scope
     from multilang.protocol.messages import Tuple
     from multilang.runtime.emitter import TupleEmitter
     from multilang.runtime.plan import Route

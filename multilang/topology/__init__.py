@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from multilang.lazy import lazily
-from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
-from multilang.topology.check import check
-from multilang.topology.errors import GroupingError, TopologyError
-from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
-from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
-from multilang.topology.model import ComponentSpec, Input, Topology
-from multilang.topology.shell import Foreign, ShellBolt, ShellComponent, ShellSpout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.loading.topologies import load_object, load_topology
+    from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
+    from multilang.topology.check import check
+    from multilang.topology.errors import GroupingError, TopologyError
+    from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
+    from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
+    from multilang.topology.model import ComponentSpec, Input, Topology
+    from multilang.topology.shell import Foreign, ShellBolt, ShellComponent, ShellSpout
 
 __all__ = [
     "BoltDeclarer",
@@ -41,5 +41,43 @@ __all__ = [
     "load_topology",
 ]
 
-# What finds topologies knows other libraries', too, and stands above this package.
-__getattr__, __dir__ = lazily(__name__, {"multilang.loading.topologies": ("load_object", "load_topology")})
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        ".builder": (
+            "BoltDeclarer",
+            "SpoutDeclarer",
+            "TopologyBuilder",
+        ),
+        ".check": ("check",),
+        ".errors": (
+            "GroupingError",
+            "TopologyError",
+        ),
+        ".groupings": (
+            "CustomGrouping",
+            "Grouping",
+            "GroupingContext",
+            "chooser",
+        ),
+        ".java": (
+            "JavaBolt",
+            "JavaLong",
+            "JavaObject",
+            "JavaSpout",
+        ),
+        ".model": (
+            "ComponentSpec",
+            "Input",
+            "Topology",
+        ),
+        ".shell": (
+            "Foreign",
+            "ShellBolt",
+            "ShellComponent",
+            "ShellSpout",
+        ),
+        # What finds topologies knows other libraries', too, and stands above this package.
+        "multilang.loading.topologies": ("load_object", "load_topology"),
+    },
+)

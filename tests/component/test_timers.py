@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from multilang.component import Bolt, ConfigError
 from multilang.component.clock import VIRTUAL_EPOCH, MovableClock, TaskClock, virtual_clock
-from multilang.component.collector import Collector, Scope
-from multilang.component.timers import NEVER, TaskTimers
+from multilang.component.collector import Collector
+from multilang.component.timers import NEVER, Scope, TaskTimers
 from multilang.protocol.messages import Ack, Emit, Sync
 from multilang.runtime.clock import VirtualClock
 from tests.component.harness import context

@@ -6,7 +6,7 @@ Spark, the tests and the jar: ``multilang.compat.pystorm.running.adapted`` turns
 
 from __future__ import annotations
 
-from multilang.compat.pystorm import component
+from multilang.compat.pystorm import component as own
 from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, TicklessBatchingBolt
 from multilang.compat.pystorm.component import Component, Tuple
 from multilang.compat.pystorm.spout import ReliableSpout, Spout
@@ -16,10 +16,10 @@ from multilang.compat.pystorm.version import __version__ as __version__
 __all__ = ["BatchingBolt", "Bolt", "Component", "ReliableSpout", "Spout", "TicklessBatchingBolt", "Tuple"]
 
 
-def _run_alone(own: Component) -> None:
+def _run_alone(component: Component) -> None:
     from multilang.compat.pystorm.running import adapted
 
-    adapted(own).run()
+    adapted(component).run()
 
 
-component.run_alone = _run_alone
+own.run_alone = _run_alone
