@@ -95,7 +95,6 @@ class TaskTimers:
             and were not set by another timer, nor at a tick.
         on_awaited: Called with True when there is the first awaited timer since it was last called with False.
         told: The argument of its last call.
-        owner: The component whose timer is called, or raised an exception.
     """
 
     def __init__(
@@ -133,7 +132,6 @@ class TaskTimers:
         self._cancelled = 0
         self._held = False
         self._firing = False
-        self.owner: Component | None = None
         scope.timers = self
 
     # ---- for the component ----
@@ -243,10 +241,8 @@ class TaskTimers:
         assert callback is not None
         self._scope.leave_tuple()
         self._firing = True
-        self.owner = owner
         try:
             run_timer(owner, callback)
-            self.owner = None
         finally:
             self._firing = False
             if handle.awaited and handle._timers is None:
