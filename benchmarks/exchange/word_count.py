@@ -215,5 +215,5 @@ def built_of(*bolts: type[BasicBolt]) -> Topology:
 
 topology = built(Split, Count)
 three = built_of(Parse, Enrich, Tally)
-by_hand = built_of(ByHand)
+one = built_of(ByHand)
 many = built(SplitMany, CountMany)

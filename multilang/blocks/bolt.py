@@ -16,7 +16,7 @@ from multilang.protocol.messages import WARN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from multilang.blocks.block import OpenBlock
@@ -39,9 +39,6 @@ class BlockBoltCollector(BoltFilter):
         wire: The wire.
         routes: The task's streams.
         conf: The task's conf.
-
-    Attributes:
-        before_acks: Is called before acks are sent, if it is set.
     """
 
     to_parent = True
@@ -58,7 +55,6 @@ class BlockBoltCollector(BoltFilter):
         emitter = Emitter(inner, wire, routes, inputs, self._blocks, self._thread, self._most)
         self._inputs = inputs
         self._emitter = emitter
-        self.before_acks: Callable[[], None] | None = None
         self._local = conf.get("multilang.parent") == "local"
         self._told = False  # that calls of other threads wait
         # Held by the thread that makes others' calls and sends acks. A callback of an emit may come back while it is held.
@@ -73,31 +69,9 @@ class BlockBoltCollector(BoltFilter):
         self.emit_many = one_by_one(self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
 
-    def count_tasks(self, stream: str, count: Callable[[int], object]) -> None:
-        """Have ``count`` called with the number of tasks that get a tuple of this stream in blocks."""
-        route = self._routes.by_stream.get(stream)
-        if route is None:
-            return
-        choose = route.choose
-
-        def counted(values: Sequence[Any]) -> Sequence[int]:
-            tasks = choose(values)
-            count(len(tasks))
-            return tasks
-
-        route.choose = counted
-
-    def name_sources(self, source: Callable[[str, str, int], tuple[str, str, int]]) -> None:
-        """Have tuples come from other components, streams and tasks than those on the wire, as ``source`` returns them."""
-        self._inputs.source = source
-
     def receiver(self, execute: Callable[[Tuple], None], between: Callable[[], None]) -> Callable[[Tuple], None]:
         """Return the function that takes a tuple off the wire; see Inputs.receiver."""
         return self._inputs.receiver(execute, between, self._send_now, self.execute_many)
-
-    def pause(self) -> None:
-        """Run timers that are due, and send what waits, if it is time: for who takes the tuples of a block together."""
-        self._inputs.pause()
 
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         self._inputs.settle_many(tups, ok)
@@ -139,8 +113,6 @@ class BlockBoltCollector(BoltFilter):
         with self._settling:
             self._thread.make_calls()
             self._blocks.close_all()
-            if self.before_acks is not None:
-                self.before_acks()
             self._send_acks(self._inputs.waiting())
 
     def _send_acks(self, waiting: tuple[int, int]) -> None:
@@ -176,11 +148,10 @@ class BlockBoltCollector(BoltFilter):
     def _may_ack_meanwhile(self) -> bool:
         """Return whether acks may be sent after the blocks by another thread than the main one.
 
-        What other threads left may belong to inputs that the main thread acked, and a chain's members tell what they did
-        before acks. A block that stays open keeps its holders, to which more is anchored if it may have several.
+        What other threads left may belong to inputs that the main thread acked. A block that stays open keeps its
+        holders, to which more is anchored if it may have several.
         """
-        chained = self.before_acks is not None and self._local
-        return not self._thread.calls and not chained and (self._routes.apart or not self._blocks.dirty)
+        return not self._thread.calls and (self._routes.apart or not self._blocks.dirty)
 
     def park(self) -> None:
         self._thread.park()

@@ -119,7 +119,7 @@ def _against_bolt(spec: ComponentSpec) -> str | None:
     if acks_by_itself(component):
         return None
     reason = f"{spec.id!r} may keep tuples until others come"
-    if component.wrapped is not None:  # state, coordination or a chain, which keep them whatever the bolt says
+    if component.wrapped is not None:  # state or coordination, which keep them whatever the bolt says
         return reason
     return f"{reason}; if not, {type(component).__name__} says acks_by_itself = True"
 

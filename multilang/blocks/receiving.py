@@ -8,23 +8,20 @@ from time import monotonic
 
 from multilang.blocks.block import APART, mark_of, read_block
 from multilang.blocks.names import STREAM
-from multilang.component.many import LazyTuples
+from multilang.component.many import Tuples
 from multilang.protocol.errors import LocalProtocolError
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from multilang.blocks.outgoing import OpenBlocks
     from multilang.blocks.threads import MainThread
     from multilang.blocks.wire import Wire
     from multilang.component.collector import BoltCollector, Settle
-    from multilang.component.many import Tuples
     from multilang.protocol.messages import Schema
-
-    Source = Callable[[str, str, int], tuple[str, str, int]]
 
 _MOST_SECS = 0.005  # between two times that blocks are sent, while the bolt works
 
@@ -49,25 +46,14 @@ class Received:
 
 
 class Run:
-    """The properties shared by all tuples of one stream in a block: the block, their source, and the positions of fields.
+    """The properties shared by all tuples of one stream in a block: the block, and the positions of the fields."""
 
-    Args:
-        block: The block.
-        stream: The stream's name in the block.
-        schema: The positions of the fields of all streams.
-        source: Returns the component, the stream and the task for those on the wire; None: they are the same.
-    """
+    __slots__ = ("block", "positions", "schema")
 
-    __slots__ = ("block", "component", "positions", "schema", "stream", "task")
-
-    def __init__(self, block: Received, stream: str, schema: Schema, source: Source | None) -> None:
-        wire = block.wire
+    def __init__(self, block: Received, stream: str, schema: Schema) -> None:
         self.block = block
         self.schema = schema
-        self.component, self.stream, self.task = wire.component, stream, wire.task
-        if source is not None:
-            self.component, self.stream, self.task = source(wire.component, stream, wire.task)
-        self.positions = schema.get((self.component, self.stream), {})
+        self.positions = schema.get((block.wire.component, stream), {})
 
 
 class BlockTuple(Tuple):
@@ -86,12 +72,12 @@ class BlockTuple(Tuple):
     @property
     def component(self) -> str:  # type: ignore[override]
         """The component that emitted it."""
-        return self.run.component
+        return self.run.block.wire.component
 
     @property
     def task(self) -> int:  # type: ignore[override]
         """The task that emitted it."""
-        return self.run.task
+        return self.run.block.wire.task
 
     @property
     def schema(self) -> Schema:  # type: ignore[override]
@@ -105,32 +91,50 @@ class BlockTuple(Tuple):
             return super().__getitem__(key)  # which takes slices, and says what is wrong
 
 
-class BlockTuples(LazyTuples):
-    """The tuples of one stream in a block.
+class BlockTuples(Tuples):
+    """The tuples of one stream in a block, each of which is made when it is asked for.
 
     Attributes:
         run: The properties that they share.
+        rows: The values of each.
+        settled: Whether all were acked or failed together.
     """
 
-    __slots__ = ("_first", "_stream", "run")
+    __slots__ = ("_first", "_made", "_stream", "rows", "run", "settled")
 
     def __init__(self, run: Run, rows: list[list[Any]], stream: str, first: int) -> None:
-        super().__init__(rows)
         self.run = run
+        self.rows = rows  # type: ignore[misc]
         self._first = first
+        self._made: dict[int, BlockTuple] = {}
         self._stream = stream
+        self.settled = False
 
-    def make(self, index: int) -> BlockTuple:
-        tup = BlockTuple.__new__(BlockTuple)
-        tup.run = self.run
-        tup.index = self._first + index
-        tup.stream = self._stream
-        tup.values = self.rows[index]
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._at(each) for each in range(*index.indices(len(self.rows)))]
+        return self._at(range(len(self.rows))[index])
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return map(self._at, range(len(self.rows)))
+
+    def _at(self, index: int) -> BlockTuple:
+        tup = self._made.get(index)
+        if tup is None:
+            tup = self._made[index] = BlockTuple.__new__(BlockTuple)
+            tup.run = self.run
+            tup.index = self._first + index
+            tup.stream = self._stream
+            tup.values = self.rows[index]
+            tup.unfinished = not self.settled
         return tup
 
     @property
     def component(self) -> str:
-        return self.run.component
+        return self.run.block.wire.component
 
     @property
     def stream(self) -> str:
@@ -138,19 +142,33 @@ class BlockTuples(LazyTuples):
 
     @property
     def task(self) -> int:
-        return self.run.task
+        return self.run.block.wire.task
 
-    @property
-    def positions(self) -> dict[str, int]:
-        return self.run.positions
+    def column(self, field: int | str) -> list[Any]:
+        try:
+            at: Any = field if isinstance(field, int) else self.run.positions[field]
+            return [row[at] for row in self.rows]
+        except LookupError:
+            return super().column(field)  # which says what is wrong
 
     def unfinished(self, id: str) -> BlockTuple | None:
         """Return the unfinished tuple with this id; None if there is none."""
         block, _, place = id.rpartition(":")
         if block != self.run.block.wire.id or not place.isdigit() or not 0 <= int(place) - self._first < len(self.rows):
             return None
-        tup: BlockTuple = self.at(int(place) - self._first)
+        tup = self._at(int(place) - self._first)
         return tup if tup.unfinished else None
+
+    def settle(self) -> int:
+        """Have none of them unfinished any more, and return how many were."""
+        if self.settled:
+            return 0
+        self.settled = True
+        left = len(self.rows)
+        for tup in self._made.values():
+            left -= not tup.unfinished
+            tup.unfinished = False
+        return left
 
 
 class Inputs:
@@ -166,9 +184,7 @@ class Inputs:
 
     Attributes:
         done: The blocks on the wire all of whose tuples were acked.
-        source: Returns the component, the stream and the task that tuples in blocks come from, for those on the wire.
         ack: Acks an input.
-        pause: Runs timers that are due, and sends what waits if nothing was sent for a while.
     """
 
     def __init__(
@@ -189,8 +205,6 @@ class Inputs:
         self._apart = apart
         self._unfinished: dict[str, BlockTuple] = {}
         self._many: BlockTuples | None = None  # those that the component works on
-        self.source: Source | None = None
-        self.pause: Callable[[], None] = _nothing
         self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
         self.done: deque[Tuple] = deque()
         self._sent_at = monotonic()
@@ -212,15 +226,8 @@ class Inputs:
             execute_many: Runs many tuples through the component; None: it takes them one by one.
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
-        unfinished, done, source, apart = self._unfinished, self.done, self.source, self._apart
+        unfinished, done, apart = self._unfinished, self.done, self._apart
         timers, send_if_due = self._scope.timers.heap, self._sender(send)
-
-        def pause() -> None:
-            if timers:
-                between()
-            send_if_due()
-
-        self.pause = pause
 
         def receive(wire: Tuple) -> None:
             if wire.stream != STREAM:
@@ -233,8 +240,7 @@ class Inputs:
                 done.append(wire)
             index = 0
             for stream, rows in runs:
-                run = Run(block, stream, connection.schema, source)
-                stream = run.stream
+                run = Run(block, stream, connection.schema)
                 if execute_many is not None:
                     if rows:
                         tups = BlockTuples(run, rows, stream, index)
@@ -243,7 +249,9 @@ class Inputs:
                         self._many = None
                         self._keep(tups)
                         index += len(rows)
-                    pause()
+                    if timers:
+                        between()
+                    send_if_due()
                     continue
                 for values in rows:
                     tup = new(kind)
@@ -463,7 +471,3 @@ class Inputs:
             acked = self._acked[:alone]
             del self._acked[:alone]
             self._inner.finish(acked, True)
-
-
-def _nothing() -> None:
-    """Do nothing."""

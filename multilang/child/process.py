@@ -151,8 +151,7 @@ class Task:
         if not local and level > _DEBUG:
             watchdog.repeats = Repeats(lambda _, text: self._connection.error(text))
         exchange = self._exchange()
-        chaining = self._chaining()
-        component = find(self._context) if chaining is None else chaining.component(find)
+        component = find(self._context)
         self._failure = 1
         watchdog.component = component
         wire = self._wire
@@ -177,13 +176,7 @@ class Task:
                 bolts = exchange.bolt(bolts)
                 watchdog.send_meanwhile = bolts.send_meanwhile
             self._set(component, bolts)
-            if chaining is not None:
-                chaining.start(component, bolts)
-                if exchange is not None:
-                    bolts.name_sources(chaining.view.source)
             execute = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
-            if chaining is not None:
-                execute = chaining.receiver(execute)
             wire.on_tuple = execute if exchange is None else bolts.receiver(execute, wire.run_timers)
             watchdog.is_spout = False
         self._initialized = True
@@ -197,16 +190,6 @@ class Task:
         exchange = import_module("multilang.child.exchange").Exchange(self._wire, self._conf, self._context)
         self._conf, self._context = exchange.conf, exchange.context
         return exchange
-
-    def _chaining(self) -> Any:
-        """Return the task's part in a topology with chains, if there are any; the conf and context hide them."""
-        if "multilang.chaining.view" not in self._conf:
-            return None
-        from importlib import import_module  # a package above this one
-
-        chaining = import_module("multilang.chains.child").Chaining(self._wire, self._conf, self._context)
-        self._conf, self._context = chaining.conf, chaining.context
-        return chaining
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
@@ -259,9 +242,8 @@ class Task:
         return error.code if isinstance(error.code, int) else 0 if error.code is None else 1
 
     def _report(self, text: str) -> None:
-        member = getattr(self._component, "speaker", None)  # of a chain
-        self._connection.error(text, member)
-        self._connection.log(text, 4, member)
+        self._connection.error(text)
+        self._connection.log(text, 4)
 
     def _end(self, status: int) -> None:
         watchdog = self._watchdog

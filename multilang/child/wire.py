@@ -71,8 +71,6 @@ class Wire:
         self.timers: TaskTimers | None = None
         """A bolt's timers; a spout's run at its commands, since Storm listens to it only then."""
         self.blocks: Blocks = NoBlocks()
-        self.wakes: int | None = None
-        """A descriptor that ends the wait for input when something can be read from it (see multilang.chains)."""
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
@@ -151,7 +149,7 @@ class Wire:
         assert watchdog is not None
         self._began, self._waited = monotonic(), 0.0
         tells_busy = self.tells_busy and not watchdog.is_spout  # a spout tells it with the answer to a command
-        blocks, wakes = self.blocks, self.wakes
+        blocks = self.blocks
         timers = self.timers
         pending: Any = () if timers is None else timers.heap  # empty for a component without timers
         while True:
@@ -173,7 +171,7 @@ class Wire:
             connection.write = self._send_now
             try:
                 blocks.park()
-                if (pending or wakes is not None) and not self._wait_for_input():
+                if pending and not self._wait_for_input():
                     continue
                 data = self.read()
             finally:
@@ -199,26 +197,21 @@ class Wire:
             self.connection.sign_of_life(busy)
 
     def _wait_for_input(self) -> bool:
-        """Wait for input until the next timer is due, or until another thread wakes this one; return whether there is input."""
-        timers, wakes = self.timers, self.wakes
+        """Wait for input until the next timer is due; return whether there is input."""
+        timers = self.timers
         assert timers is not None
-        if (timers.next_due == NEVER and wakes is None) or self._ended or self._failure is not None:
+        if timers.next_due == NEVER or self._ended or self._failure is not None:
             return True
         if self._poll is None:
             import select
 
             self._poll = select.poll()
             self._poll.register(self._fd, select.POLLIN)
-            if wakes is not None:
-                self._poll.register(wakes, select.POLLIN)
         start = monotonic()
         left = timers.next_due - start
         # Rounded up, since a poll that ends too early would only be repeated.
         ready = self._poll.poll(int(min(left * 1000, _LONGEST_POLL)) + 1 if left > 0 else 0)
         self._waited += monotonic() - start
-        if wakes is not None and any(fd == wakes for fd, _ in ready):
-            os.read(wakes, _READ)
-            return len(ready) > 1
         return bool(ready)
 
     def run_timers(self) -> None:

@@ -93,9 +93,6 @@ def app() -> None:
 @conf_option()
 @PROJECT_ENVIRONMENT
 @click.option(
-    "--no-chaining", is_flag=True, help="Each bolt in processes of its own: multilang.chaining is off for the topology."
-)
-@click.option(
     "--exchange",
     type=click.Choice(["auto", "tuple", "root", "block"]),
     help="How tuples travel between processes: multilang.exchange of the topology.",
@@ -179,7 +176,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], watch: bool, **option
 @conf_option("A conf entry, as of run and submit.")
 @PROJECT_ENVIRONMENT
 def show(topology: str, form: str, conf: dict[str, Any]) -> int:
-    """Show a topology: its components, streams and groupings, which bolts share a process, and which tuples travel in blocks."""
+    """Show a topology: its components, streams and groupings, and which tuples travel in blocks."""
     from multilang.cli.loading import load
     from multilang.cli.show import show_topology
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.blocks.names import EXCHANGE
-from multilang.chains.names import CHAINING, OFF
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
@@ -53,7 +52,6 @@ def run_topology(
     until_drained: bool,
     seconds: float | None,
     conf: dict[str, Any],
-    no_chaining: bool,
     exchange: str | None,
     seed: int | None,
     faults: bool,
@@ -84,8 +82,6 @@ def run_topology(
     ranking = None if top is None else Ranking(top, loaded)
     if files:
         conf = {**conf, "multilang.input.files": [str(file) for file in files]}
-    if no_chaining:
-        conf = {**conf, CHAINING: OFF}
     if exchange is not None:
         conf = {**conf, EXCHANGE: exchange}
     if verbose > 1:

@@ -58,7 +58,7 @@ class Bolt(Component):
     def process_many(self, tups: Tuples) -> None:
         """Work on many tuples at once: optional, for bolts that gain by it.
 
-        Tuples that travel in blocks or in a chain come together, all others one at a time; those go to ``process`` if the bolt defines
+        Tuples that travel in blocks come together, all others one at a time; those go to ``process`` if the bolt defines
         it, too. Emits with ``anchors=tups`` are anchored to all of them that are neither acked nor failed.
 
         Args:

@@ -118,7 +118,6 @@ class TaskTimers:
             and were not set by another timer, nor at a tick.
         on_awaited: Called with True when there is the first awaited timer since it was last called with False.
         told: The argument of its last call.
-        owner: The component whose timer is called, or raised an exception.
     """
 
     def __init__(
@@ -156,7 +155,6 @@ class TaskTimers:
         self._cancelled = 0
         self._held = False
         self._firing = False
-        self.owner: Any = None
         scope.timers = self
 
     # ---- for the component ----
@@ -277,10 +275,8 @@ class TaskTimers:
         assert callback is not None
         self._scope.leave_tuple()
         self._firing = True
-        self.owner = handle._owner
         try:
             run(callback)
-            self.owner = None
         finally:
             self._firing = False
             if handle.awaited and handle._timers is None:

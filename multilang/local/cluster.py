@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from random import Random
 from typing import TYPE_CHECKING
 
-from multilang.chains.plan import chains
 from multilang.component import Component
 from multilang.component.errors import ExplainedError
 from multilang.component.report import describe
@@ -123,14 +122,12 @@ class LocalCluster:
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
         declared = topology.with_conf(conf, name)
-        captured = _streams(topology, capture)
         if self.mode == "process":
             from multilang.blocks.transform import by_blocks
-            from multilang.chains.transform import by_chains
 
-            plan = Plan(by_blocks(by_chains(declared, captured), captured), name, conf, rng, declared)
+            plan = Plan(by_blocks(declared, _streams(topology, capture)), name, conf, rng, declared)
         else:
-            plan = Plan(declared, name, conf, rng, pairs=chains(declared, captured).joined)
+            plan = Plan(declared, name, conf, rng)
         _check_start(plan)
         if self.mode == "process":
             from multilang.local.process.topology import ProcessTopology

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from multilang.blocks.hops import hops
 from multilang.blocks.names import BY_TUPLE, EXCHANGE
-from multilang.chains.plan import chains
 from multilang.local.cluster import LocalCluster
 from multilang.local.errors import NotDrainedError
 from multilang.runtime.sizing import Cost, Costs, Part, SizingError, cost_of
@@ -134,15 +133,13 @@ class _Reading:
 
     def costs(self) -> Costs:
         last = self._last
-        joined = chains(self._topology).members if self._mode == "process" else {}
-        inside = {member for members in joined.values() for member in members[1:]}
         declared = self._topology.declared.components
         spouts = [each for each in last.spouts if each.id in declared]
         source = sum(each.emitted or 0 for each in spouts)
         components = tuple(
-            self._cost(each.id, joined.get(each.id, [each.id]), source)
+            self._cost(each.id, source)
             for each in last.components
-            if each.id not in inside and each.id != ACKER and not (each.kind == "spout" and each not in spouts)
+            if each.id != ACKER and not (each.kind == "spout" and each not in spouts)
         )
         ackers = next((each for each in last.components if each.id == ACKER), None)
         told = answered = None
@@ -165,16 +162,14 @@ class _Reading:
             notes=tuple(self._notes),
         )
 
-    def _cost(self, id: str, members: list[str], source: int) -> Cost:
+    def _cost(self, id: str, source: int) -> Cost:
         kind, silent = self._last[id].kind, False
         parts = []
         for status, cpu in self._looks:
             tasks = status[id].by_task
+            secs = status[id].busy_secs
             if self._by_cpu:
-                secs: Any = sum(cpu.get(int(task.where), 0.0) for task in tasks if task.where)
-            else:
-                told = [status[member].busy_secs for member in members]
-                secs = None if told.count(None) == len(told) else sum(filter(None, told))
+                secs = sum(cpu.get(int(task.where), 0.0) for task in tasks if task.where)
             done = tuple((task.emitted if kind == "spout" else task.executed) or 0 for task in tasks)
             silent = secs is None and any(done)
             parts.append(Part(tuples=done, secs=secs or 0.0))
@@ -182,7 +177,7 @@ class _Reading:
             raise SizingError(f"{kind} {id!r} does not tell how busy it is (a program in another language does not), and its "
                               "CPU time can't be read on this machine")  # fmt: skip
         resolution = len(parts[-1].tuples) / os.sysconf("SC_CLK_TCK") if self._by_cpu else 0.0
-        return cost_of("+".join(members), kind, parts, source, self._undivided(id), self._notes, resolution)
+        return cost_of(id, kind, parts, source, self._undivided(id), self._notes, resolution)
 
     def _undivided(self, id: str) -> str | None:
         """Return the reason for which more tasks of a component would not share its work."""

@@ -53,7 +53,7 @@ class StatusSource:
         """Begin with no sample. ``ackers``: returns the counts of the ackers, or None if there are none."""
         self._run = run
         self._ackers = ackers
-        self._tasks = run.plan.reported
+        self._tasks = {id: [task.id for task in run.plan.tasks_of(id)] for id in run.plan.topology.components}
         self._recorder = Recorder()
 
     def sample(self) -> None:

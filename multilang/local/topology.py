@@ -103,7 +103,7 @@ class LocalTopology(ABC):
         self.plan = plan
         self.clock = clock
         self.started = clock.now()
-        self.stats = {task: TaskStats() for tasks in plan.reported.values() for task in tasks}
+        self.stats = {task: TaskStats() for task in plan.tasks}
         for task, planned in plan.tasks.items():
             spout = planned.spec.component
             if isinstance(spout, Spout):
@@ -202,8 +202,8 @@ class LocalTopology(ABC):
         """The counts of each component; the ackers (``__acker``) come last."""
         self._count()
         counted = {
-            id: summed(id, self.plan.declared.components[id].kind, [self.stats[task] for task in tasks])
-            for id, tasks in self.plan.reported.items()
+            id: summed(id, spec.kind, [self.stats[task.id] for task in self.plan.tasks_of(id)])
+            for id, spec in self.plan.topology.components.items()
         }
         ackers = self._acker_counters()
         if ackers is not None:

@@ -259,22 +259,20 @@ class Emit(Message):  # noqa: PLW1641 - not hashable, as all messages
 class Log(Message):
     """A line for the worker's log. ``level`` is one of the levels above (Storm's default: info)."""
 
-    __slots__ = ("level", "member", "message")
+    __slots__ = ("level", "message")
 
-    def __init__(self, message: str, level: int = INFO, member: str | None = None) -> None:
+    def __init__(self, message: str, level: int = INFO) -> None:
         self.message = message
         self.level = level
-        self.member = member  # of a chain, whose line it is
 
 
 class Error(Message):
     """An error for the worker's log and Storm's UI; the worker goes on."""
 
-    __slots__ = ("member", "message")
+    __slots__ = ("message",)
 
-    def __init__(self, message: str, member: str | None = None) -> None:
+    def __init__(self, message: str) -> None:
         self.message = message
-        self.member = member  # of a chain, whose error it is
 
 
 class Metrics(Message):
@@ -297,11 +295,9 @@ class Sync(Message):
         timers: A bolt tells our own parent whether it has timers to be waited for; None when it says nothing of them.
         timer_secs: The seconds until a spout's next timer, after which it is to get a command; None for none.
         unread: A bolt tells our own parent how many more tuples it emitted that nobody gets, and so did not send.
-        members: A chain tells our own parent what its members did; see ``ChildSender.chain``. None when it says nothing.
-        held: The number of tuples inside of a chain that come of none from outside.
     """
 
-    __slots__ = ("busy", "exhausted", "held", "members", "timer_secs", "timers", "unread")
+    __slots__ = ("busy", "exhausted", "timer_secs", "timers", "unread")
 
     def __init__(
         self,
@@ -310,13 +306,9 @@ class Sync(Message):
         timers: bool | None = None,
         timer_secs: float | None = None,
         unread: int = 0,
-        members: dict[str, list[float]] | None = None,
-        held: int = 0,
     ) -> None:
         self.exhausted = exhausted
         self.busy = busy
         self.timers = timers
         self.timer_secs = timer_secs
         self.unread = unread
-        self.members = members
-        self.held = held

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 _TASK_MASK = 0xFFFFFFFF  # Storm narrows the task of a direct emit to 32 bits
 _UNKNOWN_PID = 0
 
-_FIGURES = 6  # of a member of a chain
 _FOREVER = 1e12  # seconds; no child was ever busy for so long
 
 
@@ -370,13 +369,13 @@ class ParentConnection:
         level = message.get("level", INFO)
         if type(level) is not int or not TRACE <= level <= ERROR:
             level = INFO  # as Storm does with a level that it does not know
-        return Log(text, level, _member(message))
+        return Log(text, level)
 
     def _read_error(self, message: dict[str, Any], frame: bytes) -> Error:
         text = message.get("msg")
         if type(text) is not str:
             text = "null" if text is None else shown(text, 1000)
-        return Error(text, _member(message))
+        return Error(text)
 
     def _read_metrics(self, message: dict[str, Any], frame: bytes) -> Metrics:
         name = message.get("name")
@@ -398,32 +397,14 @@ class ParentConnection:
         exhausted, timers = message.get("exhausted"), message.get("timers")
         busy: Any = message.get("busy")
         secs: Any = message.get("timer_secs")
-        unread, held = message.get("unread"), message.get("held")
+        unread = message.get("unread")
         return Sync(
             exhausted if type(exhausted) is bool else None,
             float(busy) if type(busy) in (int, float) and 0 <= busy < _FOREVER else None,
             timers if type(timers) is bool else None,
             float(secs) if type(secs) in (int, float) and 0 <= secs < _FOREVER else None,
             unread if type(unread) is int and unread > 0 else 0,
-            _members(message.get("members")),
-            held if type(held) is int else 0,
         )
-
-
-def _member(message: dict[str, Any]) -> str | None:
-    member = message.get("member")
-    return member if type(member) is str else None
-
-
-def _members(said: object) -> dict[str, list[float]] | None:
-    """Return what the members of a chain did; None if this tells nothing of the kind."""
-    if type(said) is not dict:
-        return None
-    return {
-        member: figures
-        for member, figures in said.items()
-        if type(figures) is list and len(figures) == _FIGURES and all(type(each) in (int, float) for each in figures)
-    }
 
 
 def _id(id: object) -> str:

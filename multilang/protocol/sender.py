@@ -124,16 +124,6 @@ class ChildSender:
         """Tell our own parent of so many more emits that nobody gets, which were not sent; Storm would ignore it."""
         self.write(f'{{"command":"sync","unread":{tuples}}}\nend\n')
 
-    def chain(self, members: dict[str, list[float]], held: int) -> None:
-        """Tell our own parent what the members of a chain did; Storm would ignore it.
-
-        Args:
-            members: By member, how many more tuples were executed, emitted, transferred, acked and failed, and the
-                seconds that this took.
-            held: The number of tuples inside that come of none from outside.
-        """
-        self.write(f'{{"command":"sync","members":{dumps(members)},"held":{held}}}\nend\n')
-
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished tuple that ``tup`` (the tuple, a copy, or its id) stands for.
 
@@ -279,34 +269,23 @@ class ChildSender:
             return
         self.write(head + '"tuple":' + text + "}\nend\n")
 
-    def log(self, message: str, level: int = 2, member: str | None = None) -> None:
-        """Send a line for the worker's log; level 0 is trace, 1 debug, 2 info, 3 warn, 4 error.
-
-        Args:
-            message: The line.
-            level: Its level.
-            member: For our own parent: the member of a chain whose line it is.
-        """
+    def log(self, message: str, level: int = 2) -> None:
+        """Send a line for the worker's log; level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""
         if self._aside is not None:
             self._aside(message)
             return
         if not self._ready:
             raise self._too_early("a log")
-        self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}{_by(member)}}}\nend\n')
+        self.write(f'{{"command":"log","msg":{_text(message)},"level":{level}}}\nend\n')
 
-    def error(self, message: str, member: str | None = None) -> None:
-        """Send an error for the worker's log and Storm's UI.
-
-        Args:
-            message: The error.
-            member: For our own parent: the member of a chain whose error it is.
-        """
+    def error(self, message: str) -> None:
+        """Send an error for the worker's log and Storm's UI."""
         if self._aside is not None:
             self._aside(message)
             return
         if not self._ready:
             raise self._too_early("an error")
-        self.write(f'{{"command":"error","msg":{_text(message)}{_by(member)}}}\nend\n')
+        self.write(f'{{"command":"error","msg":{_text(message)}}}\nend\n')
 
     def metrics(self, name: str, params: Any) -> None:
         """Send a value for a metric that the Java side registered; Storm halts the worker if the name is unknown."""
@@ -383,10 +362,6 @@ class ChildSender:
 def _text(text: object) -> str:
     """Return free text as a JSON string; characters without a UTF-8 form are escaped, since no log line may be lost."""
     return dumps(str(text).encode("utf-8", "backslashreplace").decode())
-
-
-def _by(member: str | None) -> str:
-    return "" if member is None else f',"member":{_text(member)}'
 
 
 def _busy(secs: float | None) -> str:

@@ -9,8 +9,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.blocks.names import STREAM as BLOCKS
-from multilang.chains.component import Chain
-from multilang.chains.numbers import member_tasks
 from multilang.component.context import Context
 from multilang.protocol import LocalProtocolError, RemoteProtocolError
 from multilang.protocol.outputs import Outputs
@@ -18,11 +16,10 @@ from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.runtime.tuples import Origin
 from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import chooser
-from multilang.topology.groupings.base import always
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from multilang.protocol import Emit
@@ -46,7 +43,6 @@ class Route:
         direct: The tasks that take direct emits; None when no subscriber does.
         captured: Gets a copy of each tuple; None when nobody asked for it.
         carries_blocks: Whether each of its tuples is a block of many, whose number is the first value.
-        stats: Where its emits are counted, if the task has more than one place for them.
         is_trusted: Whether ``choose`` raises for no values that can be sent.
         only: The task that gets every tuple; None if there may be others.
     """
@@ -60,7 +56,6 @@ class Route:
         "is_trusted",
         "only",
         "origin",
-        "stats",
         "stream",
         "width",
     )
@@ -76,7 +71,6 @@ class Route:
         self.direct = direct
         self.captured: Callable[[LocalTuple], object] | None = None
         self.carries_blocks = origin.stream == BLOCKS
-        self.stats: Any = None
         self.is_trusted = False
         self.only: int | None = None
 
@@ -100,12 +94,9 @@ def storm_id(name: str) -> str:
 
 
 class TaskPlan:
-    """One task: its ``id``, its component's ``spec``, its merged ``conf``, ``context``, ``settings`` and ``routes``.
+    """One task: its ``id``, its component's ``spec``, its merged ``conf``, ``context``, ``settings`` and ``routes``."""
 
-    ``members`` are the plans of its members, if it is a chain.
-    """
-
-    __slots__ = ("_outputs", "conf", "context", "id", "members", "routes", "settings", "spec")
+    __slots__ = ("_outputs", "conf", "context", "id", "routes", "settings", "spec")
 
     def __init__(
         self, id: int, spec: ComponentSpec, conf: dict[str, Any], context: dict[str, Any], routes: dict[str, Route]
@@ -116,7 +107,6 @@ class TaskPlan:
         self.context = Context(context)
         self.settings = Settings(conf)
         self.routes = routes
-        self.members: dict[str, TaskPlan] = {}
         self._outputs: Outputs | None = None
 
     def route(self, emit: Emit) -> Route:
@@ -171,8 +161,7 @@ class Plan:
         ackers: The ackers' task ids.
         conf: The topology's conf.
         settings: What the conf says.
-        declared: The topology as it was declared, without chains and the streams of blocks.
-        reported: The task ids of each component as it was declared.
+        declared: The topology as it was declared, without the streams of blocks.
     """
 
     def __init__(
@@ -182,9 +171,7 @@ class Plan:
         conf: Mapping[str, Any],
         rng: Random,
         declared: Topology | None = None,
-        pairs: Collection[tuple[str, str, str]] = (),
     ) -> None:
-        self._pairs = pairs
         self.topology = topology.with_conf(conf, name)
         self.declared = self.topology if declared is None else declared
         self.name = name
@@ -197,40 +184,22 @@ class Plan:
         self._local_tasks = frozenset(self.assignment)
         self._rng = rng
         self.tasks: dict[int, TaskPlan] = {}
+        self._tasks_of: dict[str, list[TaskPlan]] = {}
         confs = {id: without_order({**self.conf, **spec.conf}) for id, spec in self.topology.components.items()}
         for task, component in self.assignment.items():
             if component != ACKER:
                 spec = self.topology.components[component]
                 context = self.topology.context_for(task, self.assignment)
-                self.tasks[task] = TaskPlan(task, spec, confs[component], context, self._routes(task, spec))
-        self._add_members()
-        self.reported = self._reported()
-
-    def _add_members(self) -> None:
-        """Add the plans of the members of chains, for what is said of them."""
-        parts = {id: spec.component for id, spec in self.topology.components.items()}
-        chains = {id: list(part.members) for id, part in parts.items() if isinstance(part, Chain)}
-        for member, tasks in member_tasks(chains, self.assignment).items():
-            spec = self.declared.components[member]
-            (chain,) = (id for id, members in chains.items() if member in members)
-            for task, own in zip(self.tasks_of(chain), tasks, strict=True):
-                conf = {**self.conf, **spec.conf}
-                task.members[member] = TaskPlan(own, spec, conf, task.context, {})
-
-    def _reported(self) -> dict[str, list[int]]:
-        tasks: dict[str, list[int]] = {id: [] for id in self.declared.components}
-        for task in self.tasks.values():
-            for each in task.members.values() or (task,):
-                tasks.setdefault(each.component, []).append(each.id)
-        return tasks
+                planned = TaskPlan(task, spec, confs[component], context, self._routes(task, spec))
+                self.tasks[task] = planned
+                self._tasks_of.setdefault(component, []).append(planned)
 
     def tasks_of(self, component: str) -> list[TaskPlan]:
         """Return a component's tasks in ascending order."""
-        return [task for task in self.tasks.values() if task.component == component]
+        return self._tasks_of.get(component, [])
 
     def _routes(self, task: int, spec: ComponentSpec) -> dict[str, Route]:
         routes = {}
-        place = sum(component == spec.id for id, component in self.assignment.items() if id < task)
         for name, stream in spec.streams.items():
             choosers = []
             trusted: list[Sequence[int]] = []  # the tasks of each subscription whose choice raises nothing
@@ -243,10 +212,6 @@ class Plan:
                 if input_.grouping.is_direct:
                     has_direct = True
                     direct.update(targets)
-                    continue
-                if (spec.id, name, target.id) in self._pairs:
-                    choosers.append(always((sorted(targets)[place],)))
-                    trusted.append((sorted(targets)[place],))
                     continue
                 if input_.grouping.is_trusted:
                     trusted.append(targets)

@@ -26,10 +26,10 @@ class SizingError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """A component's cost, as it was measured; of a chain, that of all its members, which share processes.
+    """A component's cost, as it was measured.
 
     Attributes:
-        id: The component, or the members of a chain joined by "+".
+        id: The component.
         kind: "spout" or "bolt".
         tasks: The number of its tasks.
         tuples: The tuples that were measured: a bolt's inputs, or a spout's emits.
@@ -114,7 +114,7 @@ class PlannedComponent:
     """A component at the planned rate.
 
     Attributes:
-        id: The component, or the members of a chain.
+        id: The component.
         rate: Its tuples per second.
         cost_us: Microseconds for one.
         low_us: The same at least.
@@ -310,7 +310,7 @@ def cost_of(
     """Return a component's cost.
 
     Args:
-        id: The component, or the members of a chain.
+        id: The component.
         kind: "spout" or "bolt".
         parts: What was counted, oldest first.
         source_tuples: The tuples that the spouts emitted until the end.

@@ -43,7 +43,7 @@ MANIFEST = "manifest.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs. Others are added if the topology's modules import them.
-_FOR_CHILDREN = {"blocks", "chains", "child", "component", "loading", "protocol", "topology"}
+_FOR_CHILDREN = {"blocks", "child", "component", "loading", "protocol", "topology"}
 _OURS = "multilang"
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.blocks.transform import by_blocks
-from multilang.chains.component import Chain
-from multilang.chains.transform import by_chains
 from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_shippable
@@ -25,7 +23,7 @@ _TASKS = "topology.tasks"
 def storm_topology(shipment: Shipment) -> Any:
     """Return the struct of a packed topology. Raises ShippingError for what it can't express."""
     thrift = types()
-    topology = by_blocks(by_chains(shipment.topology))
+    topology = by_blocks(shipment.topology)
     check_thrift(topology)
 
     def common(spec: ComponentSpec) -> Any:
@@ -45,9 +43,7 @@ def storm_topology(shipment: Shipment) -> Any:
     def object_of(spec: ComponentSpec) -> Any:
         if isinstance(spec.component, JavaComponent):
             return _java_object(shipment, spec.id, spec.component)
-        # A chain is started as its first member would be: every Python component of a topology is started alike.
-        first = next(iter(spec.component.members)) if isinstance(spec.component, Chain) else spec.id
-        program, script = shipment.commands[first]
+        program, script = shipment.commands[spec.id]
         return thrift.ComponentObject(shell=thrift.ShellComponent(execution_command=program, script=script))
 
     return thrift.StormTopology(

@@ -7,7 +7,7 @@ a stage costs one call for all elements of a batch of tuples; nothing leaves the
 from __future__ import annotations
 
 from multilang.component.errors import FailedException
-from multilang.component.many import LazyTuples, TupleList
+from multilang.component.many import TupleList
 from multilang.protocol.messages import Tuple
 from multilang.streams.copies import copied
 from multilang.streams.errors import StageError
@@ -196,7 +196,7 @@ class Machine:
         """Return the tuples of each path, in order, while it is the path of the elements at work."""
         if self._passing is None:
             yield tups
-        elif isinstance(tups, LazyTuples) and (
+        elif not isinstance(tups, TupleList) and (
             (tups.component, tups.stream) not in self._with_origin or len({row[-1] for row in tups.rows}) == 1
         ):  # which are all of one task
             self._follow(self._path_of(tups[0]))

@@ -50,7 +50,7 @@ workers
 """
 # docs/configuration.md describes them; a test compares the two lists.
 _OURS = """
-batch buffer.max.bytes chaining chaining.view compat.mild deployment direct.task.plain drpc.service exchange exchange.edges exchange.tuples input.files kafka.options log.level max.replays metrics.interval.secs metrics.prometheus.host
+batch buffer.max.bytes compat.mild deployment direct.task.plain drpc.service exchange exchange.edges exchange.tuples input.files kafka.options log.level max.replays metrics.interval.secs metrics.prometheus.host
 metrics.prometheus.port metrics.registered middleware parent positions process.timeout.secs record redis.access source source.group
 source.secret.file source.store state.alignment state.cache.keys state.name state.trace store transactional.sqlite.path
 transactional.store transactional.trace

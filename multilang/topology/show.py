@@ -8,7 +8,7 @@ from multilang.topology.spec import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
     from typing import Any
 
     from multilang.topology.spec import ComponentSpec
@@ -44,17 +44,12 @@ def explained(topology: str, components: Mapping[str, ComponentSpec]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def to_mermaid(
-    components: Mapping[str, ComponentSpec],
-    thick: Collection[tuple[str, str, str]] = (),
-    together: Sequence[Sequence[str]] = (),
-) -> str:
+def to_mermaid(components: Mapping[str, ComponentSpec], thick: Collection[tuple[str, str, str]] = ()) -> str:
     """Return a flowchart: spouts are rounded, bolts square; each subscription is an arrow, dotted when it is direct.
 
     Args:
         components: The components by id.
         thick: The subscriptions with a thick arrow, each as its source, its stream and its subscriber.
-        together: Components that share a process, each group in a frame.
     """
     nodes = {id: f"c{number}" for number, id in enumerate(components)}
     lines = ["flowchart LR"]
@@ -62,10 +57,6 @@ def to_mermaid(
         label = f"{_quoted(id)}<br>{_quoted(describe(spec.component))}{f' × {spec.tasks}' if spec.tasks > 1 else ''}"
         left, right = ("([", "])") if spec.kind == "spout" else ("[", "]")
         lines.append(f'    {nodes[id]}{left}"{label}"{right}')
-    for number, members in enumerate(together):
-        lines.append(f'    subgraph p{number}["one process"]')
-        lines += [f"        {nodes[id]}" for id in members]
-        lines.append("    end")
     for id, spec in components.items():
         for input_ in spec.inputs:
             stream = "" if input_.stream == _DEFAULT else f"{input_.stream}: "

@@ -43,27 +43,6 @@ def test_show_tells_which_tuples_travel_in_blocks_and_why_others_do_not() -> Non
     assert found == {"numbers": [], "next": ["block"], "near": ["tuple"], "program": ["tuple"]}
 
 
-def test_show_tells_which_bolts_share_a_process_and_why_others_do_not() -> None:
-    entries = ("-c", "multilang.chaining=local", "-c", "multilang.exchange=tuple")
-    text = multilang("show", "tests/cli/chained.py", *entries).stdout
-    assert text.endswith(
-        "in one process:\n"
-        "  next + near\n"
-        "\n"
-        "between processes:\n"
-        "  numbers -> next: tuple by tuple: 'multilang.exchange' of 'numbers' is 'tuple'; not in one process: 'numbers' is a "
-        "spout, which stays in a process of its own\n"
-        "  near -> far: tuple by tuple: 'multilang.exchange' of 'near' is 'tuple'; not in one process: 'multilang.chaining' of "
-        "'far' is 'local', and the grouping shuffle\n"
-    )
-    mermaid = multilang("show", "tests/cli/chained.py", *entries, "--format", "mermaid").stdout
-    assert '    subgraph p0["one process"]\n        c1\n        c2\n    end\n' in mermaid
-    document = json.loads(multilang("show", "tests/cli/chained.py", *entries, "--format", "json").stdout)
-    assert document["chains"] == [["next", "near"]]
-    found = {part["id"]: [each["exchange"]["by"] for each in part["inputs"]] for part in document["components"]}
-    assert found == {"numbers": [], "next": ["tuple"], "near": ["chain"], "far": ["tuple"]}
-
-
 def test_show_refuses_a_wrong_setting() -> None:
     shown = multilang("show", "tests/cli/hops.py", "-c", "multilang.exchange=on")
     assert shown.returncode == 2

@@ -242,21 +242,6 @@ class Raw(_Step, Bolt):
             self.ack(tup)
 
 
-class Many(_Step, Bolt):
-    """Takes many at once, and anchors, acks and fails each for itself."""
-
-    acks_by_itself = True
-
-    def process_many(self, tups):
-        for tup in tups:
-            self.got(tup)
-            if fails(self.spec, tup["id"], tup["n"]):
-                self.fail(tup)
-            else:
-                self.pass_on(tup, anchors=[tup])
-        self.ack_many(tups)
-
-
 class Forgets(_Step, Bolt):
     """Neither acks nor fails the first attempts."""
 
@@ -441,7 +426,6 @@ BOLTS = {
     "basic": Basic,
     "fails": Fails,
     "raw": Raw,
-    "many": Many,
     "forgets": Forgets,
     "batches": Batches,
     "single": Single,

@@ -21,7 +21,6 @@ from multilang.blocks.choice import acks_by_itself
 from multilang.blocks.hops import hops
 from multilang.blocks.names import EDGES
 from multilang.blocks.transform import by_blocks
-from multilang.chains.transform import by_chains
 from multilang.compat.logged import LogInfo
 from multilang.connectors import (
     CollectingSink,
@@ -251,14 +250,6 @@ def test_what_is_chosen_is_told_to_the_processes() -> None:
     found = by_blocks(line(Works, Raw)).components
     # What only Raw itself emits is with nothing else, too: it gets tuples that are apart.
     assert [spec.conf[EDGES]["apart"] for spec in found.values()] == [True] * 3
-
-
-@pytest.mark.parametrize(("last", "acks"), [(Acks, True), (Raw, False)])
-def test_a_chain_acks_by_itself_if_its_members_do(last: Any, acks: bool) -> None:
-    conf = {"multilang.chaining": "shuffle"}
-    topology = by_chains(line(Works, last, conf=conf))
-    assert list(topology.components) == ["s", "b0+b1"]
-    assert may(topology) == acks
 
 
 def test_many_bolts_declared_the_wrong_way_round() -> None:

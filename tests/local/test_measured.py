@@ -43,12 +43,6 @@ def test_with_processes_it_is_cpu_time() -> None:
     assert 1 < costs.acker_messages <= costs.messages + 1  # one of the spout for each number, or for several in a block
 
 
-def test_a_chain_is_one_component() -> None:
-    costs = measure(burning.topology, 60, {"multilang.chaining": "shuffle"})
-    assert [each.id for each in costs.components] == ["numbers", "burns+ends"]
-    assert of(costs, "burns+ends").per_source == 1.0
-
-
 def test_what_more_tasks_do_not_share_is_known() -> None:
     to_all = of(measure(burning.to_all, 60, mode="inprocess"), "ends")
     assert (to_all.per_source, to_all.skew) == (4.0, 1.0)

@@ -55,7 +55,6 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     assert parts == {
         "__init__.py",
         "blocks",
-        "chains",
         "checksums.py",
         "component",
         "dotted.py",

@@ -81,7 +81,6 @@ BY_KIND = {
     "a map of texts to texts": (["x", {"a": 1}], {"a": "b"}),
     "a map of texts to numbers": (["x", {"a": "b"}], {"a": 1}),
     "one of trace, debug, info, warn, warning, error": (["loud", 5], "Info"),
-    "'off', 'local' or 'shuffle'": (["on", 5], "local"),
     "'auto', 'tuple', 'root' or 'block'": (["blocks", 5], "tuple"),
     "'at-least-once' or 'exact'": (["exactly", 5], "exact"),
     "'S0', 'S1', 'S2' or 'S3'": (["S4", 5], "S0"),

@@ -12,7 +12,7 @@ from tests.soak import SOAK
 from tests.windowing import around
 
 SEEDS = range(1, 31 if SOAK else 2)
-JOINED = {"multilang.exchange": "block", "multilang.chaining": "shuffle"}
+IN_BLOCKS = {"multilang.exchange": "block"}
 IDS = around.EVENTS // around.OF_AN_ID
 
 
@@ -72,16 +72,16 @@ def test_with_state_of_their_own(mode, exact, seed, tmp_path):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("joined", [{}, JOINED], ids=["by tuple", "in blocks and chains"])
+@pytest.mark.parametrize("exchange", [{}, IN_BLOCKS], ids=["by tuple", "in blocks"])
 @pytest.mark.parametrize(
     ("base", "state", "coordinated"),
     [(WindowedBolt, True, True), (WindowedBolt, True, False), (StatefulWindowedBolt, True, False)][
         : None if SOAK else 1
     ],
 )
-def test_with_processes(base, state, coordinated, joined, seed, tmp_path):
+def test_with_processes(base, state, coordinated, exchange, seed, tmp_path):
     kinds = around.chosen(seed, 4)
-    check(kinds, "process", seed, tmp_path, base=base, state=state, coordinated=coordinated, conf=joined)
+    check(kinds, "process", seed, tmp_path, base=base, state=state, coordinated=coordinated, conf=exchange)
 
 
 class FailsOnce(WindowedBolt):

@@ -6,7 +6,6 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
-from multilang.local.process.members import Inside
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
@@ -82,9 +81,7 @@ class ProcessBoltTask(ProcessTask):
         self._commits = getattr(component, "commits", False)
         self._own_streams = component.own_streams if self._commits else ()
         self._got_at = float("-inf")  # when it got something last that may have changed its state, if that is committed
-        parts = [each.spec.component for each in plan.members.values()] or [plan.spec.component]
-        self.holds_tuples = any(getattr(innermost(each), "holds_tuples", False) for each in parts)
-        self._chain = Inside(plan, host.stats) if plan.members else None
+        self.holds_tuples = getattr(innermost(component), "holds_tuples", False)
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
         self.upstream: list[ProcessTask] = []
@@ -187,11 +184,6 @@ class ProcessBoltTask(ProcessTask):
             if message.timers is not None:
                 self._has_timers(message.timers)
                 return
-            if message.members is not None:
-                if self._chain is not None:
-                    works = self._rootless() != IDLE
-                    self._chain.told(message.members, message.held, works, self.host.now)
-                return
             if message.unread:
                 self.stats.emitted += message.unread
                 return
@@ -221,7 +213,7 @@ class ProcessBoltTask(ProcessTask):
                     anchor.edge ^= edge
                 else:
                     edge = self._rootless(anchored=True)
-                stats = route.stats
+                stats = self.stats
                 tuples = emit.values[0] if route.carries_blocks else 1
                 stats.emitted += tuples
                 stats.transferred += tuples
@@ -237,8 +229,6 @@ class ProcessBoltTask(ProcessTask):
         if not self.idle:
             return 0
         if len(self.unfinished) > self.idle and any(self._fresh(self.host.stale_before)):
-            return 0
-        if self._chain is not None and self._chain.held_since(self.host.stale_before):
             return 0
         if anchored:
             return IDLE
@@ -295,8 +285,6 @@ class ProcessBoltTask(ProcessTask):
             root = delivery.root
             roots.update(dict.fromkeys(root if isinstance(root, dict) else (root,)))
         self.unfinished.clear()
-        if self._chain is not None:
-            self._chain.lose()
         self.idle = 0
         self._timers_at = None
         roots.pop(0, None)  # tuples that come of no spout's tuple
@@ -318,8 +306,6 @@ class ProcessBoltTask(ProcessTask):
         if held and self.child is not None and self.child.has_more():
             return f"{self.plan}: its process does not read its input"
         fresh = sum(self._fresh(stale_before)) if held else 0
-        if self._chain is not None:
-            fresh += self._chain.held_since(stale_before)
         if fresh:
             return f"{self.plan}: {counted(fresh)} neither acked nor failed"
         timers_at = self._timers_at

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from multilang.child.process import UNRECOVERABLE
 from multilang.local.errors import LocalClusterError, TaskStartError
-from multilang.local.process.members import Leaving, member_of
 from multilang.local.process.restarts import Restarts
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
 from multilang.runtime.child import Child, how_it_ended
-from multilang.runtime.counters import TaskStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,7 +37,6 @@ class ProcessTask(ABC):
         vain: What a child that did not work came to, for a message.
         answered: Whether this child answered a heartbeat, so that its start is over.
         blocked_by: The number of full queues downstream; while there are any, its output is not read.
-        members: The plans of a chain's members, by their ids.
         busy_told: The seconds in which this child was busy, as it said last; None: it did not say.
     """
 
@@ -48,11 +45,7 @@ class ProcessTask(ABC):
     def __init__(self, host: TaskHost, plan: TaskPlan) -> None:
         self.host = host
         self.plan = plan
-        self.members = plan.members
-        self.stats = TaskStats() if self.members else host.stats[plan.id]
-        for name, route in plan.routes.items():
-            member = member_of(name, self.members)
-            route.stats = self.stats if member is None else Leaving(host.stats[self.members[member].id])
+        self.stats = host.stats[plan.id]
         self.child: Child | None = None
         self.conn = ParentConnection(self.kind)
         self.ready = False
@@ -173,8 +166,6 @@ class ProcessTask(ABC):
             self.host.fail(TaskStartError(f"{self.plan} {times} {self.vain} ({command}); the last time {why}"))
             return
         self.stats.restarts += 1
-        for each in self.members.values():
-            self.host.stats[each.id].restarts += 1
         self.host.timers.after(delay, self.start)
 
     @abstractmethod
@@ -266,10 +257,10 @@ class ProcessTask(ABC):
         if isinstance(message, Log):
             if message.message == self._complaint and message.level == _ERROR:
                 return  # a component's process sends it twice: to Storm's UI and to Storm's log
-            self.host.log(self._speaker(message.member), message.message, message.level)
+            self.host.log(self.plan, message.message, message.level)
         elif isinstance(message, Error):
             self._complaint = message.message
-            self.host.report(self._speaker(message.member), message.message)
+            self.host.report(self.plan, message.message)
         elif isinstance(message, Metrics):
             self.host.metric(self.plan, message.name, message.params)
         elif isinstance(message, Pid):
@@ -279,10 +270,6 @@ class ProcessTask(ABC):
                 "Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id}
             )  # Storm's words
             self.started()
-
-    def _speaker(self, member: str | None) -> TaskPlan:
-        """Return the plan of the member of a chain that said something, or the task's own."""
-        return self.plan if member is None else self.members.get(member, self.plan)
 
     @abstractmethod
     def started(self) -> None:
@@ -376,7 +363,7 @@ class ProcessTask(ABC):
 
         ``rootless`` is its edge when ``roots`` is None.
         """
-        stats = route.stats
+        stats = self.stats
         tuples = emit.values[0] if route.carries_blocks else 1
         stats.emitted += tuples
         if route.captured is not None:

@@ -206,9 +206,7 @@ class ProcessTopology(LocalTopology):
             child = task.child
             pid = None if child is None else child.pid
             alive = task.ready and not self.killed
-            for each in plan.members.values() or (plan,):
-                kind, restarts = each.spec.kind, self.stats[each.id].restarts
-                infos.append(TaskInfo(each.id, each.component, kind, alive, restarts, pid))
+            infos.append(TaskInfo(id, plan.component, plan.spec.kind, alive, self.stats[id].restarts, pid))
         return infos
 
     @property
