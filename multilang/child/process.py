@@ -8,20 +8,22 @@ from _thread import get_ident
 
 from multilang.child.output import Output
 from multilang.child.stdio import Stdio
-from multilang.child.wire import EndOfInput, Wire
+from multilang.child.wire import READ, EndOfInput, Wire
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.protocol import ChildConnection, LocalProtocolError, RemoteProtocolError, Setup
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType
     from typing import Any
 
-    from multilang.child.watchdog import Watchdog
+    from multilang.child.exchange import Exchange
     from multilang.component.base import Component
     from multilang.component.collector import Collector
     from multilang.component.context import Context
+    from multilang.component.spout import Spout
+    from multilang.protocol.messages import Message
 
 
 _DEBUG = 10  # logging's DEBUG, at which every report is passed on
@@ -52,15 +54,13 @@ def run_process(find: Callable[[Context], Component]) -> None:
 def _shake_hands(stdio: Stdio) -> Task | None:
     connection = ChildConnection()
     output = Output(connection, stdio.output)
-    wire = Wire(connection, stdio.input, output)
     try:
-        setup = wire.next_event()
+        setup, events = _first_message(connection, stdio.input)
     except EndOfInput:
         return None
     except RemoteProtocolError as error:
         os.write(stdio.error, f"multilang: {error}\n".encode())
         sys.exit(1)
-    assert isinstance(setup, Setup)
     pid = os.getpid()
     connection.send_pid(pid)
     try:
@@ -68,29 +68,60 @@ def _shake_hands(stdio: Stdio) -> Task | None:
         os.close(os.open(os.path.join(setup.pid_dir, str(pid)), os.O_WRONLY | os.O_CREAT, 0o644))
     except OSError as error:
         connection.log(f"the PID file can't be made, so the supervisor won't find this process: {error}", 3)
-    wire.flush()
-    return Task(stdio, connection, output, wire, setup)
+    output.flush_some()
+    return Task(stdio, connection, output, setup, events)
+
+
+def _first_message(connection: ChildConnection, fd: int) -> tuple[Setup, Iterator[Message]]:
+    """Return the handshake, and what came with it, which is decoded one by one."""
+    while data := os.read(fd, READ):
+        events = connection.iter_data(data)
+        for event in events:
+            assert isinstance(event, Setup)
+            return event, events
+    connection.receive_data(b"")
+    raise EndOfInput
 
 
 class Task:
-    """A task after its handshake."""
+    """A task after its handshake, made of its parts: the wire, and what the watchdog looks after.
 
-    def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output, wire: Wire, setup: Setup) -> None:
+    Args:
+        stdio: The process's descriptors.
+        connection: The conversation.
+        output: Where its messages go.
+        setup: The handshake.
+        events: What came with it.
+    """
+
+    def __init__(
+        self, stdio: Stdio, connection: ChildConnection, output: Output, setup: Setup, events: Iterator[Message]
+    ) -> None:
+        from multilang.child.parts import SignsOfLife
+        from multilang.child.watchdog import Watchdog
         from multilang.component.context import Context
 
         self._stdio = stdio
         self._connection = connection
         self._output = output
-        self._wire = wire
         self._conf = setup.conf
         self._context = Context(setup.context)
+        self._local = self._conf.get("multilang.parent") == "local"
         self._component: Component | None = None
         self._initialized = False
         self._stopping = False
         self._failure = UNUSABLE
         self._main = get_ident()
         self._pid = os.getpid()
-        self._watchdog = self._start_watchdog()
+        self._watchdog = Watchdog(stdio, connection, output)
+        self._work = self._watchdog.work
+        self._wire = Wire(connection, stdio.input, output, self._work, events, tells_busy=self._local)
+        # A task that gets no tuples from the topology is a spout; nothing more is known before the component is. A sync tells a
+        # local parent that the start is over.
+        by_sync = bool(self._context.sources) and not self._local
+        busy_secs = self._wire.busy_secs if self._local else None
+        self._signs = SignsOfLife(connection, self._work, by_sync, busy_secs)
+        self._watchdog.parts.append(self._signs)
 
     def run(self, find: Callable[[Context], Component]) -> None:
         """Find, start and run the component; close it at the end."""
@@ -98,12 +129,12 @@ class Task:
 
         atexit.register(self._last_words)
         os.register_at_fork(after_in_child=self._forked)
-        self._catch_signals()
+        self._watchdog.start(interrupts=self._catch_signals())
         status = 0
         try:
             try:
                 self._start(find)
-                self._watchdog.busy = None
+                self._work.doing = None
                 self._wire.loop()
             except EndOfInput:
                 pass
@@ -127,84 +158,85 @@ class Task:
     def _start(self, find: Callable[[Context], Component]) -> None:
         from multilang.child.garbage import collect_rarely
         from multilang.child.logwatch import watch_logging
-        from multilang.child.spout_commands import spout_commands
-        from multilang.child.wire_collectors import UnackedSpoutCollector, WireBoltCollector, WireSpoutCollector
-        from multilang.component.repeats import Repeats
-        from multilang.component.runner import start_bolt, start_spout
+        from multilang.child.parts import Deadline, Metrics, RepeatedErrors
         from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
-        from multilang.component.timers import TaskTimers
 
-        watchdog = self._watchdog
-        watchdog.busy = "the start of the component"
+        connection, parts = self._connection, self._watchdog.parts
+        self._work.doing = "the start of the component"
         collect_rarely()
         check(self._conf)
-        watchdog.deadline = deadline(self._conf)
-        local = self._conf.get("multilang.parent") == "local"
-        # A sync tells a local parent that the start is over; until then the sign of life is a log line, as for a spout.
-        watchdog.is_spout = watchdog.is_spout or local
-        if local:
-            self._wire.tells_busy = True
-            watchdog.busy_secs = self._wire.busy_secs
+        parts.append(Deadline(connection, self._output, self._work, deadline(self._conf)))
         level = log_level(self._conf)
-        watch_logging(self._connection, level)
-        if not local and level > _DEBUG:
-            watchdog.repeats = Repeats(lambda _, text: self._connection.error(text))
+        watch_logging(connection, level)
+        report: Callable[[str], None] = connection.error
+        if not self._local and level > _DEBUG:
+            errors = RepeatedErrors(connection)
+            parts.append(errors)
+            report = errors.report
         exchange = self._exchange()
         component = find(self._context)
         self._failure = 1
-        watchdog.component = component
-        wire = self._wire
+        parts.append(Metrics(component))
         if isinstance(component, Spout):
-            watchdog.is_spout = True
-            unacked = self._conf.get("topology.acker.executors") == 0
-            spouts: Any = UnackedSpoutCollector(wire, component.ack) if unacked else WireSpoutCollector(wire)
-            TaskTimers(spouts.scope, thread=self._main)
-            if exchange is not None:
-                spouts = exchange.spout(spouts)
-            self._set(component, spouts)
-            runner: Any = start_spout(component, spouts, self._conf, self._context)
-            if exchange is not None:
-                runner = exchange.runner(runner, spouts)
-            wire.on_command = spout_commands(wire, runner, spouts, local)
+            self._start_spout(component, exchange, report)
         else:
-            bolts: Any = WireBoltCollector(wire)
-            wire.timers = TaskTimers(bolts.scope, thread=self._main)
-            if local:
-                wire.timers.on_awaited = self._connection.timers
-            if exchange is not None:
-                bolts = exchange.bolt(bolts)
-                watchdog.send_meanwhile = bolts.send_meanwhile
-            self._set(component, bolts)
-            execute = start_bolt(component, bolts, self._conf, self._context)  # type: ignore[arg-type]
-            wire.on_tuple = execute if exchange is None else bolts.receiver(execute, wire.run_timers)
-            watchdog.is_spout = False
+            self._start_bolt(component, exchange, report)
         self._initialized = True
 
-    def _exchange(self) -> Any:
+    def _start_spout(self, spout: Spout, exchange: Exchange | None, report: Callable[[str], None]) -> None:
+        from multilang.child.spout_commands import spout_commands
+        from multilang.child.wire_collectors import UnackedSpoutCollector, WireSpoutCollector
+        from multilang.component.runner import start_spout
+        from multilang.component.timers import TaskTimers
+
+        wire = self._wire
+        self._signs.by_sync = False
+        unacked = self._conf.get("topology.acker.executors") == 0
+        collector: Any = UnackedSpoutCollector(wire, spout.ack, report) if unacked else WireSpoutCollector(wire, report)
+        TaskTimers(collector.scope, thread=self._main)
+        if exchange is not None:
+            collector = exchange.spout(collector)
+        self._set(spout, collector)
+        runner: Any = start_spout(spout, collector, self._conf, self._context)
+        if exchange is not None:
+            runner = exchange.runner(runner, collector)
+        wire.on_command = spout_commands(wire, runner, collector, self._local)
+
+    def _start_bolt(self, bolt: Any, exchange: Exchange | None, report: Callable[[str], None]) -> None:
+        from multilang.child.parts import Meanwhile
+        from multilang.child.wire_collectors import WireBoltCollector
+        from multilang.component.runner import start_bolt
+        from multilang.component.timers import TaskTimers
+
+        wire = self._wire
+        collector: Any = WireBoltCollector(wire, report)
+        wire.timers = TaskTimers(collector.scope, thread=self._main)
+        if self._local:
+            wire.timers.on_awaited = self._connection.timers
+        if exchange is not None:
+            collector = exchange.bolt(collector)
+            self._watchdog.parts.append(Meanwhile(collector.send_meanwhile))
+        self._set(bolt, collector)
+        execute = start_bolt(bolt, collector, self._conf, self._context)
+        wire.on_tuple = execute if exchange is None else collector.receiver(execute, wire.run_timers)
+        self._signs.by_sync = True
+
+    def _exchange(self) -> Exchange | None:
         """Return the task's exchange by the block, if some of its streams travel so; the conf and context hide it."""
         if "multilang.exchange.edges" not in self._conf:
             return None
-        from importlib import import_module  # a package above this one
 
-        exchange = import_module("multilang.child.exchange").Exchange(self._wire, self._conf, self._context)
+        exchange = Exchange(self._wire, self._conf, self._context)
         self._conf, self._context = exchange.conf, exchange.context
         return exchange
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
-        self._watchdog.collector = collector
+        self._work.scope = collector.scope
 
-    def _start_watchdog(self) -> Watchdog:
-        from multilang.child.watchdog import Watchdog
-
-        # A task that gets no tuples from the topology is a spout; nothing more is known before the component is.
-        watchdog = Watchdog(self._stdio, self._connection, self._output, not self._context.sources)
-        self._wire.watchdog = watchdog
-        watchdog.start()
-        return watchdog
-
-    def _catch_signals(self) -> None:
+    def _catch_signals(self) -> bool:
+        """Have signals end the task; return whether they do, which only the process's main thread can arrange."""
         import faulthandler
         import signal
 
@@ -213,9 +245,9 @@ class Task:
             signal.set_wakeup_fd(self._watchdog.waker, warn_on_full_buffer=False)
             signal.signal(signal.SIGTERM, self._stop)
             signal.signal(signal.SIGINT, self._stop)
-            self._watchdog.interrupts = True
         except ValueError:
-            pass  # run() was called outside of the main thread: its caller handles signals
+            return False  # run() was called outside of the main thread: its caller handles signals
+        return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         if not self._stopping:
@@ -249,7 +281,7 @@ class Task:
         watchdog = self._watchdog
         self._stopping = True
         watchdog.ending(status)
-        watchdog.busy = None
+        self._work.doing = None
         component = self._component
         if component is not None and self._initialized:
             self._wire.closing = True
@@ -262,15 +294,7 @@ class Task:
             except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
                 status = status or 1
                 self._report(self._describe(error))
-        if component is not None:
-            from multilang.component.base import used_metrics
-
-            metrics = used_metrics(component)
-            if metrics is not None:
-                metrics.report()
-        if watchdog.repeats is not None:
-            watchdog.repeats.tell_rest()
-        watchdog.drain()
+        watchdog.end()
         self._wire.abandon()
         if status:
             sys.exit(status)

@@ -24,8 +24,7 @@ def spout_commands(
     wire: Wire, runner: SpoutRunner, collector: WireSpoutCollector, local_parent: bool
 ) -> Callable[[Message], None]:
     """Return the function that handles a spout's commands and answers each with one sync."""
-    watchdog = wire.watchdog
-    assert watchdog is not None
+    work = wire.work
     connection = wire.connection
     timers = runner.timers
     pending = timers.heap
@@ -34,7 +33,7 @@ def spout_commands(
     def handle(event: Message) -> None:
         nonlocal idle
         kind = type(event)
-        outer, watchdog.busy = watchdog.busy, event
+        outer, work.doing = work.doing, event
         exhausted = None
         if pending and outer is None and (kind is Ack or kind is Fail):  # outer: a command that came inside of an emit
             timers.run_due()
@@ -49,7 +48,7 @@ def spout_commands(
                 pass  # an ack may wait behind this command
             else:
                 wire.flush()
-                watchdog.busy = outer
+                work.doing = outer
                 secs = _IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)]
                 sleep(max(0.0, min(secs, timers.next_due - timers.clock.monotonic())) if pending else secs)
                 idle += 1
@@ -68,6 +67,6 @@ def spout_commands(
             connection.sync(exhausted, wire.busy_to_tell(), None if left == NEVER else max(0.0, left))
         else:
             connection.sync(exhausted)
-        watchdog.busy = outer
+        work.doing = outer
 
     return handle

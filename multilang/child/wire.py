@@ -13,17 +13,17 @@ from multilang.protocol.messages import HEARTBEAT_STREAM, Heartbeat, TaskIds, Tu
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from multilang.blocks.wire import Blocks
     from multilang.child.output import Output
-    from multilang.child.watchdog import Watchdog
+    from multilang.child.work import Work
     from multilang.component.timers import TaskTimers
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message
 
-_READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
+READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
 HEARTBEAT = HEARTBEAT_STREAM.encode()
 _HEARTBEAT_SIZE = 200  # bytes; anything longer holds more than a heartbeat
 _PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on meanwhile
@@ -62,14 +62,36 @@ class NoBlocks:
 
 
 class Wire:
-    """Reads events, answers heartbeats, and passes everything else to ``on_tuple`` and ``on_command``, one by one."""
+    """Reads events, answers heartbeats, and passes everything else to ``on_tuple`` and ``on_command``, one by one.
 
-    def __init__(self, connection: ChildConnection, fd: int, output: Output) -> None:
+    Args:
+        connection: The conversation.
+        fd: The descriptor of the input.
+        output: Where messages go.
+        work: What user code works on, for the watchdog.
+        events: What came with the handshake.
+        tells_busy: Whether the parent is our own, and wants to know how long the component was busy.
+
+    Attributes:
+        timers: A bolt's timers; a spout's run at its commands, since Storm listens to it only then.
+        blocks: The tuples that wait for others to be sent with.
+        on_tuple: What takes a bolt's tuples.
+        on_command: What takes a spout's commands.
+    """
+
+    def __init__(
+        self,
+        connection: ChildConnection,
+        fd: int,
+        output: Output,
+        work: Work,
+        events: Iterable[Message] = (),
+        tells_busy: bool = False,
+    ) -> None:
         self.connection = connection
         self.output = output
-        self.watchdog: Watchdog | None = None
+        self.work = work
         self.timers: TaskTimers | None = None
-        """A bolt's timers; a spout's run at its commands, since Storm listens to it only then."""
         self.blocks: Blocks = NoBlocks()
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
@@ -81,13 +103,14 @@ class Wire:
         self._ended = False
         self.stopping = False  # a signal came while the output was written
         self.closing = False  # nothing that comes in is handled any more
-        self.tells_busy = False  # the parent is our own, and wants to know how long the component was busy
+        self.tells_busy = tells_busy
         self._began = monotonic()
         self._waited = 0.0  # seconds, for input or for a full pipe
         self._told = 0.0  # the time when the parent was last told how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
         self._poll: Any = None  # for the input, while timers are pending
+        self._keep(events)
 
     def read(self) -> bytes:
         """Wait for input.
@@ -100,7 +123,7 @@ class Wire:
         if self._ended:
             raise EndOfInput
         start = monotonic()
-        data = os.read(self._fd, _READ)
+        data = os.read(self._fd, READ)
         self._waited += monotonic() - start
         if not data:
             self._ended = True
@@ -127,28 +150,22 @@ class Wire:
         if not self._backlog:
             self._keep(self.connection.iter_data(self.read()))
 
-    def _keep(self, events: Iterator[Message]) -> None:
+    def _keep(self, events: Iterable[Message]) -> None:
         try:
             for event in events:
                 self._backlog.append(event)
         except RemoteProtocolError as error:
             self._failure = error  # raised after everything before it was handled
 
-    def next_event(self) -> Message:
-        """Return the next event in order; used for the handshake, before ``loop``."""
-        while not self._backlog:
-            self.read_on()
-        return self._backlog.popleft()
-
     def loop(self) -> None:
         """Handle events until the input ends."""
         backlog = self._backlog
         on_tuple = self.on_tuple
         connection = self.connection
-        watchdog = self.watchdog
-        assert watchdog is not None
+        work = self.work
         self._began, self._waited = monotonic(), 0.0
-        tells_busy = self.tells_busy and not watchdog.is_spout  # a spout tells it with the answer to a command
+        # A spout tells it with the answer to a command.
+        tells_busy = self.tells_busy and self.on_command is _not_a_spout
         blocks = self.blocks
         timers = self.timers
         pending: Any = () if timers is None else timers.heap  # empty for a component without timers
@@ -177,8 +194,8 @@ class Wire:
             finally:
                 connection.write = self._buffer
                 blocks.unpark()
-            if watchdog.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
-                watchdog.wake()
+            if work.parked and (len(data) > _HEARTBEAT_SIZE or HEARTBEAT not in data):
+                work.begins()
             self._events = connection.iter_data(data)
             for event in self._events:
                 if type(event) is Tuple:
@@ -216,20 +233,18 @@ class Wire:
 
     def run_timers(self) -> None:
         """Run the timers that are due, between two tuples."""
-        timers, watchdog = self.timers, self.watchdog
+        timers, work = self.timers, self.work
         assert timers is not None
-        assert watchdog is not None
         now = timers.clock.monotonic()
         if timers.next_due > now:
             return
-        if watchdog.parked:
-            watchdog.wake()
+        work.begins()
         last = timers.serial
         while (handle := timers.take(now, last)) is not None:
             # A new object for each call: the watchdog takes the same one, seen again, for a call that hangs.
-            watchdog.busy = [handle]
+            work.doing = [handle]
             timers.fire(handle)
-        watchdog.busy = None
+        work.doing = None
 
     def _handle(self, event: Message) -> None:
         if type(event) is Tuple:
@@ -257,11 +272,10 @@ class Wire:
         if type(token) is TaskIdsWait:
             token.tasks = event.tasks
             return
-        watchdog = self.watchdog
-        assert watchdog is not None
-        outer, watchdog.busy = watchdog.busy, event
+        work = self.work
+        outer, work.doing = work.doing, event
         token(event.tasks)
-        watchdog.busy = outer
+        work.doing = outer
 
     def _send_now(self, text: str) -> None:
         self._buffer(text)
@@ -321,9 +335,7 @@ class Wire:
 
         Without ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
         """
-        watchdog = self.watchdog
-        if watchdog is not None:
-            watchdog.waiting = True
+        self.work.waiting = True
         later: list[Message] = []
         try:
             while wait.tasks is None:
@@ -340,8 +352,7 @@ class Wire:
                         self._handle(event)
         finally:
             self._backlog.extendleft(reversed(later))
-            if watchdog is not None:
-                watchdog.waiting = False
+            self.work.waiting = False
         return wait.tasks
 
 

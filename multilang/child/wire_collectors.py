@@ -24,29 +24,29 @@ _MAX_NESTED = 50  # reliable emits of a spout, without ackers, between two waits
 
 
 class WireCollector(Collector):
-    """The calls that both collectors share."""
+    """The calls that both collectors share.
+
+    Args:
+        wire: The wire.
+        report: Takes the component's errors; None sends each to the parent. Repeated ones are counted for Storm. An embedded
+            cluster gets each of them, and counts by itself.
+    """
 
     to_parent = True
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, report: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self._wire = wire
         self._connection = wire.connection
+        self._report = wire.connection.error if report is None else report
 
     def log(self, message: str, level: int = 2) -> None:
         """See Collector."""
         self._connection.log(message, level)
 
     def report_error(self, message: str) -> None:
-        """Report an error as Collector says.
-
-        Repeated errors are counted for Storm. An embedded cluster gets each of them, and counts by itself.
-        """
-        watchdog = self._wire.watchdog
-        if watchdog is None or watchdog.repeats is None:
-            self._connection.error(message)
-        else:
-            watchdog.repeats.report(None, message)
+        """See Collector."""
+        self._report(message)
 
     def report_metric(self, name: str, params: Any) -> None:
         """See Collector."""
@@ -84,8 +84,8 @@ class WireBoltCollector(WireCollector, BoltCollector):
 
     takes_threads = True
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire)
+    def __init__(self, wire: Wire, report: Callable[[str], None] | None = None) -> None:
+        super().__init__(wire, report)
         connection = wire.connection
         # The three functions that are called for every tuple have no call in between.
         self.ack = fast_ack(connection)
@@ -146,8 +146,8 @@ class WireBoltCollector(WireCollector, BoltCollector):
 class WireSpoutCollector(WireCollector, SpoutCollector):
     """The collector of a spout on the wire."""
 
-    def __init__(self, wire: Wire) -> None:
-        super().__init__(wire)
+    def __init__(self, wire: Wire, report: Callable[[str], None] | None = None) -> None:
+        super().__init__(wire, report)
         self._emit = wire.connection.emit_from_spout
         self.emitted = 0
 
@@ -191,8 +191,8 @@ class UnackedSpoutCollector(WireSpoutCollector):
 
     acks_at_once = True
 
-    def __init__(self, wire: Wire, acked: Callable[[Any], None]) -> None:
-        super().__init__(wire)
+    def __init__(self, wire: Wire, acked: Callable[[Any], None], report: Callable[[str], None] | None = None) -> None:
+        super().__init__(wire, report)
         self.acked = acked
         self._nested = 0
         self._main = get_ident()

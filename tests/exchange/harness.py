@@ -15,6 +15,7 @@ from multilang.child.exchange import Exchange
 from multilang.child.output import Output
 from multilang.child.wire import Wire
 from multilang.child.wire_collectors import WireBoltCollector
+from multilang.child.work import Work
 from multilang.component.context import Context
 from multilang.component.timers import TaskTimers
 from multilang.protocol import ChildConnection, ParentConnection
@@ -85,7 +86,7 @@ class Driven:
         self.written, output = os.pipe()  # what a bolt that worked for long sent by itself
         os.set_blocking(self.written, False)
         self.output = Output(self.connection, output)
-        return Wire(self.connection, self.null, self.output)
+        return Wire(self.connection, self.null, self.output, Work())
 
     def close(self) -> None:
         for fd in (self.null, self.written, self.output.fd):

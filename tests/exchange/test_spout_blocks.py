@@ -18,6 +18,7 @@ from multilang.child.exchange import Exchange
 from multilang.child.output import Output
 from multilang.child.wire import Wire
 from multilang.child.wire_collectors import WireSpoutCollector
+from multilang.child.work import Work
 from multilang.component.context import Context
 from multilang.component.runner import start_spout
 from multilang.component.timers import TaskTimers
@@ -110,7 +111,7 @@ class Driven:
         self.connection.receive_data(self.parent.data_to_send())
         self.connection.send_pid(1)
         self.null = os.open(os.devnull, os.O_RDWR)
-        wire = Wire(self.connection, self.null, Output(self.connection, self.null))
+        wire = Wire(self.connection, self.null, Output(self.connection, self.null), Work())
         inner = WireSpoutCollector(wire)
         TaskTimers(inner.scope)
         exchange = Exchange(wire, own, Context(topology.context_for(task, tasks)))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from multilang.child.wire import Wire
 from multilang.child.wire_collectors import WireBoltCollector, WireSpoutCollector
+from multilang.child.work import Work
 from multilang.component import Bolt, Spout, Stream
 from multilang.component.collector import BoltCollector, SpoutCollector
 from multilang.protocol import ChildConnection
@@ -111,7 +112,7 @@ def wire_bolt() -> Task:
     lines = [{"id": id, "comp": "source", "stream": "one", "task": 1, "tuple": ["a"]} for id in NAMES.values()]
     data = b"".join(json.dumps(line).encode() + b"\nend\n" for line in lines)
     first, second = connection.receive_data(data)
-    return Task(WireBoltCollector(Wire(connection, 0, Output())), first, second)  # type: ignore[arg-type]
+    return Task(WireBoltCollector(Wire(connection, 0, Output(), Work())), first, second)  # type: ignore[arg-type]
 
 
 def local_bolt() -> Task:
@@ -140,7 +141,7 @@ def spark_bolt() -> Task:
 def wire_spout() -> SpoutCollector:
     connection = connected(PLAN.tasks_of("source")[0])
     connection.receive_data(b'{"command":"next"}\nend\n')
-    return WireSpoutCollector(Wire(connection, 0, Output()))  # type: ignore[arg-type]
+    return WireSpoutCollector(Wire(connection, 0, Output(), Work()))  # type: ignore[arg-type]
 
 
 def local_spout() -> SpoutCollector:

@@ -1,22 +1,20 @@
-"""No modules import one another in a circle, be it inside of a function or for type checkers alone.
+"""No modules import one another in a circle, be it inside of a function, for type checkers alone, or by a name in a string.
 
-The contracts in pyproject.toml let imports for types be. These draw circles nevertheless: neither module can be read,
-moved or tested without the other.
+The contracts in pyproject.toml let imports for types be, and see no strings. These draw circles nevertheless: neither module can
+be read, moved or tested without the other.
 """
 
 from __future__ import annotations
 
+import ast
+from importlib.util import find_spec
+from pathlib import Path
+
 import grimp
+import pytest
 from grimp import ImportGraph
 
-# A component, the middleware around it, and the process that runs it are one interface: Component.run() starts the
-# process, Component.middleware has things that take components, and its collector holds the timers that call it.
-ONE_INTERFACE = [
-    ("multilang.component.base", "multilang.component.middleware"),
-    ("multilang.component.base", "multilang.child.process"),
-    ("multilang.component.timers", "multilang.component.base"),
-    ("multilang.component.timers", "multilang.component.collector"),
-]
+_BY_NAME = ("import_module", "__import__", "lazily")
 
 
 def circles(graph: ImportGraph) -> list[list[str]]:
@@ -37,13 +35,27 @@ def _reached(start: str, imported: dict[str, set[str]]) -> set[str]:
     return reached
 
 
+def imported_by_name(module: str, source: str, modules: set[str]) -> set[str]:
+    """Return the modules that a module imports by their names in strings, or that its package imports at first use."""
+    calls = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and (node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", None)) in _BY_NAME
+    ]
+    names = {each.value for call in calls for each in ast.walk(call) if isinstance(each, ast.Constant)}
+    found = {f"{module}{name}" if name.startswith(".") else name for name in names if isinstance(name, str)}
+    return (found & modules) - {module}
+
+
 def test_no_modules_import_one_another() -> None:
     graph = grimp.build_graph("multilang", "spark_bridge", exclude_type_checking_imports=False, cache_dir=None)
-    for importer, imported in ONE_INTERFACE:
-        assert graph.direct_import_exists(importer=importer, imported=imported), (
-            f"{importer} needs no exception any more"
-        )
-        graph.remove_import(importer=importer, imported=imported)
+    for module in graph.modules:
+        spec = find_spec(module)
+        assert spec is not None
+        assert spec.origin is not None
+        for imported in imported_by_name(module, Path(spec.origin).read_text(encoding="utf-8"), graph.modules):
+            graph.add_import(importer=module, imported=imported)
     assert circles(graph) == []
 
 
@@ -52,3 +64,18 @@ def test_circles_are_found() -> None:
     for importer, imported in (("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "e"), ("e", "d"), ("f", "a")):
         graph.add_import(importer=importer, imported=imported)
     assert circles(graph) == [["a", "b", "c"], ["d", "e"]]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import_module('a.b')",
+        "def late():\n    from importlib import import_module\n    return import_module('a.b').name",
+        "importlib.import_module('a.b')",
+        "__import__('a.b')",
+        "__getattr__, __dir__ = lazily(__name__, {'a.b': ('name',)})",
+        "__getattr__, __dir__ = lazily(__name__, {'.b': ('name',)})",
+    ],
+)
+def test_names_in_strings_are_imports(source: str) -> None:
+    assert imported_by_name("a", source, {"a", "a.b", "a.c"}) == {"a.b"}

@@ -1,0 +1,151 @@
+"""What the watchdog thread looks after beside user code, each thing in a part of its own (see work.Part)."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from _thread import get_ident
+from time import monotonic
+
+from multilang.child.work import Part
+from multilang.component.base import used_metrics
+from multilang.component.repeats import Repeats
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from multilang.child.output import Output
+    from multilang.child.work import Work
+    from multilang.component.base import Component
+    from multilang.protocol import ChildConnection
+
+GRACE = 5.0  # seconds that the end of the process may take
+_SIGN_OF_LIFE = 0.5  # seconds, half of Storm's interval of heartbeats, so that one of them may come late
+
+
+class SignsOfLife(Part):
+    """Tells the parent that the task lives while user code runs for long, since the main thread can't answer meanwhile.
+
+    A bolt says it by a ``sync``, which Storm ignores when it did not ask. A spout's sync would end the command, so that it says
+    it by a ``log`` of level 0; so does a task before its component is started.
+
+    Args:
+        connection: The conversation.
+        work: What user code works on.
+        by_sync: Whether it is said by a sync; it can be set later.
+        busy_secs: Returns how long the component was busy, which a local parent is told with each sync.
+    """
+
+    def __init__(
+        self, connection: ChildConnection, work: Work, by_sync: bool, busy_secs: Callable[[], float] | None = None
+    ) -> None:
+        self.by_sync = by_sync
+        self._connection = connection
+        self._work = work
+        self._told = monotonic()
+        self._busy_secs = busy_secs
+
+    def look(self, now: float) -> None:
+        if self._work.seen is None:
+            return
+        # A bolt may be busy with many tuples of half a second each, while a heartbeat waits behind them. A spout
+        # answers every command.
+        quiet_since = self._work.idle_since if self.by_sync else self._work.since
+        if now - quiet_since > _SIGN_OF_LIFE and now - self._told > _SIGN_OF_LIFE:
+            self._told = now
+            if self.by_sync:
+                self._connection.sign_of_life(None if self._busy_secs is None else self._busy_secs())
+            else:
+                self._connection.log("still at work", 0)
+
+
+class Deadline(Part):
+    """Ends the process when one call of user code takes too long, and puts the main thread's stack into Storm's log.
+
+    Args:
+        connection: The conversation.
+        output: Where its messages go.
+        work: What user code works on.
+        secs: The seconds that a call may take (``multilang.process.timeout.secs``); 0 for no limit.
+    """
+
+    def __init__(self, connection: ChildConnection, output: Output, work: Work, secs: float) -> None:
+        self._connection = connection
+        self._output = output
+        self._work = work
+        self._secs = secs
+        self._main = get_ident()
+
+    def look(self, now: float) -> None:
+        seen = self._work.seen
+        if self._secs and seen is not None and now - self._work.since > self._secs:
+            self._end_it(seen, now - self._work.since)
+
+    def _end_it(self, busy: object, seconds: float) -> None:
+        from traceback import format_stack
+
+        frame = sys._current_frames().get(self._main)
+        stack = "".join(format_stack(frame)) if frame is not None else "(no stack)\n"
+        text = (
+            f"user code of component {self._connection.component!r} (task {self._connection.task}) has not returned for "
+            f"{seconds:.0f} s (multilang.process.timeout.secs: {self._secs:g}) while working on {busy!r:.500}; "
+            f"the process ends so that it is started again. It hangs here:\n{stack}"
+        )
+        self._connection.error(text)
+        self._connection.log(text, 4)
+        until = monotonic() + GRACE
+        while not self._output.flush_some() and monotonic() < until:
+            select.select([], [self._output.fd], [], 0.1)
+        os._exit(1)
+
+
+class RepeatedErrors(Part):
+    """Reports the first error of a kind, and how often it was repeated."""
+
+    def __init__(self, connection: ChildConnection) -> None:
+        self._repeats = Repeats(lambda _, text: connection.error(text))
+
+    def report(self, text: str) -> None:
+        """Report an error, or count it; any thread may call."""
+        self._repeats.report(None, text)
+
+    def look(self, now: float) -> None:
+        self._repeats.tell_due()
+
+    def has_work(self) -> bool:
+        return self._repeats.untold > 0
+
+    def end(self) -> None:
+        self._repeats.tell_rest()
+
+
+class Metrics(Part):
+    """Reports a component's metrics, at their interval and at the end."""
+
+    def __init__(self, component: Component) -> None:
+        self._component = component
+
+    def look(self, now: float) -> None:
+        metrics = used_metrics(self._component)
+        if metrics is not None:
+            metrics.report_if_due(now)
+
+    def has_work(self) -> bool:
+        return used_metrics(self._component) is not None
+
+    def end(self) -> None:
+        metrics = used_metrics(self._component)
+        if metrics is not None:
+            metrics.report()
+
+
+class Meanwhile(Part):
+    """Sends what waits in blocks to be sent with more, which it does not while user code works for long."""
+
+    def __init__(self, send: Callable[[], None]) -> None:
+        self._send = send
+
+    def look(self, now: float) -> None:
+        self._send()
