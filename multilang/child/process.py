@@ -227,6 +227,8 @@ class Task:
         if "multilang.exchange.edges" not in self._conf:
             return None
 
+        from multilang.child.exchange import Exchange
+
         exchange = Exchange(self._wire, self._conf, self._context)
         self._conf, self._context = exchange.conf, exchange.context
         return exchange
