@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.compat.migrate.files import MAX_BYTES, python_files, settings_files
+from multilang.compat.migrate.files import MAX_BYTES, python_files
 from multilang.compat.migrate.finding import Finding, as_text
 from multilang.compat.migrate.findings import findings
 from multilang.compat.migrate.programs import has_program
@@ -21,6 +21,5 @@ __all__ = [
     "is_old_storm",
     "python_files",
     "requirement_files",
-    "settings_files",
     "wheel_findings",
 ]
