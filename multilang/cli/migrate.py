@@ -31,7 +31,7 @@ from multilang.compat.python2 import rewrite
 )
 @click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
 def migrate(path: str, fix: bool, offline: bool) -> int:
-    """Show what stops a project of streamparse, pystorm, storm.py or Petrel from running here.
+    """Show what stops a project of streamparse, pystorm or storm.py from running here.
 
     Each line names the file, the line, and what to do. Nothing of the project is run. Within a minute pip's index is
     asked which of its requirements have no wheel.

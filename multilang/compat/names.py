@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _HOME = "multilang.compat"
-NAMES = ("petrel", "pystorm", "storm", "streamparse")
+NAMES = ("pystorm", "storm", "streamparse")
 STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins")
 """A folder for Python's path, with a module of each name that imports the layer by it."""
 
@@ -53,7 +53,7 @@ def provide(*names: str) -> None:
     """Let these names be imported, where no package that is installed has them.
 
     Args:
-        names: petrel, pystorm, storm or streamparse; none means all of them.
+        names: pystorm, storm or streamparse; none means all of them.
     """
     # Before Python's own finder, which would load a second copy of each submodule from the layer's folder.
     sys.meta_path.insert(0, _Aliases(names or NAMES))
@@ -66,7 +66,7 @@ def stand_in(name: str, file: str) -> None:
     the embedded cluster starts, a module steps back for one that is found elsewhere. A copy elsewhere never does.
 
     Args:
-        name: petrel, pystorm, storm or streamparse.
+        name: pystorm, storm or streamparse.
         file: The file of the module.
 
     Raises:

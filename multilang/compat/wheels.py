@@ -21,7 +21,7 @@ _AT_ONCE = 4
 _MAX_INCLUDED = 100
 _MAX_BYTES = 4 << 20
 _PIP = ("--disable-pip-version-check", "--no-input", "--retries", "0", "--timeout", "10")
-_LAYER = re.compile(r"(?i)^(streamparse|pystorm|petrel)\b(?![-_.][a-z0-9])")
+_LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])")
 _INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 _OPTION = re.compile(r"^-(i|f)\b|^--(index-url|extra-index-url|find-links|no-index|trusted-host|pre)\b")
 _SOURCE = re.compile(r"^(-e|--editable)\b|^[a-z]+\+|(?<!\w)git://|^\.{0,2}/|@\s*[a-z]+\+")

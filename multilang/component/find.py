@@ -24,8 +24,6 @@ TOPOLOGY = "topology"
 YAML = (".yaml", ".yml")
 """The ends of the names of files that declare a topology in YAML, as Storm's Flux has them."""
 
-_CREATE = "create"  # the usual name of Petrel's function that declares a topology
-
 is_finding = False  # set while a task's process imports the topology, whose module must not start another cluster
 
 
@@ -127,27 +125,18 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def is_foreign(found: object) -> bool:
-    """Return whether it is a topology of another library's: streamparse's class, or Petrel's function of a builder."""
-    if isinstance(found, type):
-        return hasattr(found, "__multilang_topology__")
-    code = getattr(found, "__code__", None)
-    if code is None or code.co_argcount != 1 or code.co_kwonlyargcount or hasattr(found, "__self__"):
-        return False
-    return not getattr(found, "__defaults__", None) and (found.__name__ == _CREATE or code.co_varnames[0] == "builder")  # type: ignore[attr-defined]
+    """Return whether it is a topology of streamparse's, which is a class."""
+    return isinstance(found, type) and hasattr(found, "__multilang_topology__")
 
 
 def from_foreign(found: Any, name: str) -> Any:
-    """Return a topology of another library's as one of this library.
+    """Return a topology of streamparse's as one of this library.
 
     Args:
-        found: What ``is_foreign`` says this of.
+        found: A class that ``is_foreign`` says this of.
         name: The topology's name.
     """
-    if isinstance(found, type):
-        return found.__multilang_topology__(name)  # type: ignore[attr-defined]
-    from importlib import import_module
-
-    return import_module("multilang.compat.petrel.own").own_topology(found, name)  # a package above this one
+    return found.__multilang_topology__(name)
 
 
 def from_yaml(path: str) -> Any:
@@ -164,9 +153,9 @@ def from_yaml(path: str) -> Any:
 
 
 def foreign_in(module: ModuleType) -> Any:
-    """Return the first topology of another library's that a module defines; None if it defines none."""
-    for name, value in vars(module).items():
-        if is_foreign(value) and value.__module__ == module.__name__ and (isinstance(value, type) or name == _CREATE):
+    """Return the first topology of streamparse's that a module defines; None if it defines none."""
+    for value in vars(module).values():
+        if is_foreign(value) and value.__module__ == module.__name__:
             return value
     return None
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
+OTHER_LIBRARIES = ("pystorm", "storm", "streamparse")
 """The libraries that ``multilang.compat`` stands in for."""
 
 _last: list[str] = []  # the folders that add_folder() has added

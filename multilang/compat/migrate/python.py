@@ -219,14 +219,6 @@ def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
                 "give submit --add-jar or --artifacts with its class, and run --stand-in with a component in its place"
             )
             yield Finding(path, node.lineno, what, fix, False)
-    elif called.endswith((".setJavaSpout", ".setJavaBolt")):
-        what = "it declares a component in Java, which only Storm's workers run"
-        yield Finding(
-            path,
-            node.lineno,
-            what,
-            "write it in Python, or declare the topology with JavaBolt or JavaSpout of multilang",
-        )
     elif called in ("Grouping.custom_object", "Grouping.custom_serialized"):
         what = "it names a grouping in Java, which only Storm's workers have"
         yield Finding(

@@ -1,4 +1,4 @@
-"""Topologies in Clojure and of Flux's, which are written over to Python."""
+"""Topologies in Clojure and of Flux's, which are rewritten in Python."""
 
 from __future__ import annotations
 
