@@ -68,8 +68,8 @@ def _missing(where: str, error: ImportError) -> str:
 
 def _to_install(where: str, module: str) -> str:
     """Return what brings a module that is not there: in a project of streamparse, its requirements."""
+    from multilang.compat.migrate.requirements import requirements_in
     from multilang.compat.project import project_of
-    from multilang.compat.wheels import requirements_in
 
     advice = "install the package that brings it, or, if it is a file of yours, put its folder on PYTHONPATH"
     file = resolved(where).partition(":")[0]

@@ -16,7 +16,6 @@ from multilang.compat.migrate import (
     has_program,
     is_old_storm,
     python_files,
-    wheel_findings,
 )
 from multilang.compat.python2 import rewrite
 
@@ -29,12 +28,10 @@ from multilang.compat.python2 import rewrite
     help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), topologies in Clojure as classes of "
     "streamparse's DSL, and those of Flux's as modules of this library; the old files stay, as *.bak or as they were.",
 )
-@click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
-def migrate(path: str, fix: bool, offline: bool) -> int:
+def migrate(path: str, fix: bool) -> int:
     """Show what stops a project of streamparse, pystorm or storm.py from running here.
 
-    Each line names the file, the line, and what to do. Nothing of the project is run. Within a minute pip's index is
-    asked which of its requirements have no wheel.
+    Each line names the file, the line, and what to do. Nothing of the project is run.
 
     \b
     Exit status: 0  nothing stops it
@@ -47,8 +44,6 @@ def migrate(path: str, fix: bool, offline: bool) -> int:
     found = findings(path, rewritten=fix)
     if not found and not is_there:
         raise NothingFound(path)
-    if not offline:
-        found += wheel_findings(path)
     if found:
         echo(as_text(found))
     stops = sum(each.stops for each in found)

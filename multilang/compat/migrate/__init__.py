@@ -7,7 +7,6 @@ from multilang.compat.migrate.finding import Finding, as_text
 from multilang.compat.migrate.findings import findings
 from multilang.compat.migrate.programs import has_program
 from multilang.compat.migrate.python import is_old_storm
-from multilang.compat.migrate.requirements import requirement_files, wheel_findings
 from multilang.compat.migrate.topologies import from_clojure, from_flux
 
 __all__ = [
@@ -20,6 +19,4 @@ __all__ = [
     "has_program",
     "is_old_storm",
     "python_files",
-    "requirement_files",
-    "wheel_findings",
 ]

@@ -1,67 +1,88 @@
-"""Requirements of a project that have no wheel."""
+"""Requirements of a project that name sources, which a jar can't hold."""
 
 from __future__ import annotations
 
 import os
+import re
 
-from multilang.compat.migrate.files import files_of, why_unread
 from multilang.compat.migrate.finding import Finding
-from multilang.compat.wheels import BY_ENVIRONMENT, NO_ANSWER, TOO_LATE, requirements_in, without_wheels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.compat.wheels import Requirement
+    from collections.abc import Iterator
+
+_MAX_INCLUDED = 100
+_MAX_BYTES = 4 << 20
+_LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])")
+_INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
+_SOURCE = re.compile(r"^(-e|--editable)\b|^[a-z]+\+|(?<!\w)git://|^\.{0,2}/|@\s*[a-z]+\+")
 
 
-def requirement_files(root: str) -> list[str]:
-    """Return the files with requirements of a project: those of ``virtualenvs/``, and ``requirements*.txt``."""
-    found = []
-    for path in files_of(root):
-        folder, name = os.path.split(path)
-        named = name.startswith("requirements") or os.path.basename(folder) in ("virtualenvs", "requirements")
-        if name.endswith(".txt") and named:
-            found.append(path)
+def is_requirements(path: str) -> bool:
+    """Return whether a file has requirements by its name: those of ``virtualenvs/``, and ``requirements*.txt``."""
+    folder, name = os.path.split(path)
+    named = name.startswith("requirements") or os.path.basename(folder) in ("virtualenvs", "requirements")
+    return name.endswith(".txt") and named
+
+
+def in_requirements(path: str, root: str) -> Iterator[Finding]:
+    """Return the requirements of a file that a jar can't hold.
+
+    Args:
+        path: The file.
+        root: The project's folder.
+    """
+    try:
+        found = requirements_in(path, root)
+    except (OSError, ValueError) as error:
+        yield Finding(path, 0, f"it can't be read: {error}", "mend the file")
+        return
+    for file, line, text in found:
+        if _SOURCE.search(text):
+            what = f"{text} names sources instead of a wheel, which a jar can't hold"
+            fix = "name a version that has a wheel, or, if it needs no compiler, give --build to multilang package"
+            yield Finding(file, line, what, fix)
+        elif _INCLUDE.match(text):
+            what = f"{text} names a file that is not looked at: it is not in the project, or too large"
+            yield Finding(file, line, what, "look at it by hand", False)
+
+
+def requirements_in(path: str, root: str, seen: set[str] | None = None) -> list[tuple[str, int, str]]:
+    """Return the requirements of a file, and of those that it includes, without those that this library stands in for.
+
+    Args:
+        path: The file.
+        root: The project's folder. A file outside of it that is included is not read, but is a requirement of its own.
+        seen: The files that were read already, which are not read again.
+
+    Returns:
+        The file, the number of the line, from 1, and the text of each.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It is no text.
+    """
+    with open(path, encoding="utf-8-sig") as file:
+        lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in file]
+    seen = set() if seen is None else seen
+    seen.add(os.path.realpath(path))
+    found: list[tuple[str, int, str]] = []
+    for number, line in enumerate(lines, 1):
+        included = _INCLUDE.match(line)
+        if included is not None:
+            other = os.path.join(os.path.dirname(path), included[1])
+            if os.path.realpath(other) in seen:
+                continue
+            if len(seen) < _MAX_INCLUDED and _is_part(other, root):
+                found += requirements_in(other, root, seen)
+            else:
+                found.append((path, number, line))
+        elif line and (not line.startswith("-") or _SOURCE.match(line)) and not _LAYER.match(line):
+            found.append((path, number, line))
     return found
 
 
-def wheel_findings(root: str, limit: float = 60) -> list[Finding]:
-    """Return the requirements of a project that have no wheel for this Python, by file and line. pip's index is asked.
-
-    Args:
-        root: The project's folder.
-        limit: Seconds after which nothing more is asked.
-    """
-    asked: dict[tuple[str, tuple[str, ...]], Requirement] = {}
-    found: list[Finding] = []
-    for path in requirement_files(root):
-        unread = why_unread(path)
-        if unread:
-            found.append(Finding(path, 0, unread, "look at it by hand", False))
-            continue
-        try:
-            lines = requirements_in(path, root)
-        except (OSError, ValueError) as error:
-            found.append(Finding(path, 0, f"it can't be read: {error}", "mend the file"))
-            continue
-        for each in lines:
-            if each.is_source:
-                what = f"{each.text} names sources instead of a wheel, which a jar can't hold"
-                fix = "name a version that has a wheel, or, if it needs no compiler, give --build to multilang package"
-                found.append(Finding(path, each.line, what, fix))
-            elif each.is_place:
-                what = f"{each.text} names a file, a folder or an address, about which pip is not asked, since it might run code of it"
-                found.append(Finding(path, each.line, what, "look at it by hand", False))
-            else:
-                asked.setdefault((each.text, each.options), each)
-    open_ = 0
-    for requirement, reason in without_wheels(list(asked.values()), limit):
-        if reason in (BY_ENVIRONMENT, NO_ANSWER, TOO_LATE):
-            open_ += 1
-            last = requirement, reason
-            continue
-        fix = "name another version or package, or, if it needs no compiler, give --build to multilang package"
-        found.append(Finding(requirement.path, requirement.line, reason, fix))
-    if open_:
-        what = f"whether {open_} of {len(asked)} packages have wheels is not known, because {last[1]}"
-        found.append(Finding(last[0].path, 0, what, "try again, or see what multilang package says", False))
-    return sorted(set(found), key=lambda each: (each.path, each.line, each.what))
+def _is_part(path: str, root: str) -> bool:
+    """Return whether it is a file of the project, and neither a pipe nor endless."""
+    real, within = os.path.realpath(path), os.path.join(os.path.realpath(root), "")
+    return real.startswith(within) and os.path.isfile(real) and os.path.getsize(real) <= _MAX_BYTES
