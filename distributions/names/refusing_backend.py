@@ -6,7 +6,7 @@ from importlib.metadata import distributions
 from setuptools import build_meta
 from setuptools.build_meta import *  # noqa: F403 - the other hooks
 
-ORIGINALS = ("streamparse", "pystorm", "storm", "petrel")
+ORIGINALS = ("streamparse", "pystorm", "storm")
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):

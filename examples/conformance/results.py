@@ -31,7 +31,7 @@ from multilang.shipping.cluster.artifacts import cache_folder
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "conformance-results.md"
 STORM = "2.8.3"
-PYSTORM, STREAMPARSE, PETREL = "3.1.4", "5.0.1", "1.0.3.0.3.post1"
+PYSTORM, STREAMPARSE = "3.1.4", "5.0.1"
 NODE_STORM = "0.0.1"
 KINDS = ("bolt", "spout")
 
@@ -83,14 +83,14 @@ def of_npm(package: str, version: str) -> Path:
     return folder / "node_modules" / package
 
 
-def of_pypi(*packages: str, flags: tuple[str, ...] = ()) -> Path:
-    """Return the Python of an environment that has the packages."""
-    venv = cache_folder() / "conformance" / "-".join([f"py{platform.python_version()}", *packages]).replace("==", "-")
+def of_pypi(package: str) -> Path:
+    """Return the Python of an environment that has the package."""
+    venv = cache_folder() / "conformance" / f"py{platform.python_version()}-{package}".replace("==", "-")
     python = venv / "bin" / "python"
     if not (venv / "complete").exists():
         shutil.rmtree(venv, ignore_errors=True)
         output_of(getattr(sys, "_base_executable", sys.executable), "-m", "venv", str(venv))
-        output_of(str(python), "-m", "pip", "install", "--quiet", *flags, *packages)
+        output_of(str(python), "-m", "pip", "install", "--quiet", package)
         (venv / "complete").touch()
     return python
 
@@ -137,12 +137,6 @@ def streamparse() -> Implementation:
     return Implementation("streamparse", STREAMPARSE, [str(python), str(HERE / "peers" / "streamparse_component.py")])
 
 
-def petrel() -> Implementation:
-    # The versions that it asks for are too old for today's Python; its module for components needs nothing but six.
-    python = of_pypi(f"petrel=={PETREL}", "six", flags=("--no-deps",))
-    return Implementation("petrel", PETREL, [str(python), str(HERE / "peers" / "petrel_component.py")])
-
-
 def node_storm() -> Implementation:
     version = output_of("node", "--version")
     folder = of_npm("node-storm", NODE_STORM)
@@ -159,7 +153,6 @@ IMPLEMENTATIONS = {
     "storm.rb": storm_rb,
     "pystorm": pystorm,
     "streamparse": streamparse,
-    "petrel": petrel,
     "node-storm": node_storm,
 }
 
@@ -195,7 +188,7 @@ component written without any library. Each ran the same component, written with
 This page is made by `scripts/conformance-matrix` from what its run shows, here with Python {platform.python_version()} on
 {platform.system()}. [What the cases mean](conformance.md).
 
-Not here, though they exist: pyleus (PyPI), which needs Python 2; gostorm (Go), of which the module proxy gave neither the
+Not here, though they exist: petrel (PyPI), which asks for packages that are too old for today's Python; pyleus (PyPI), which needs Python 2; gostorm (Go), of which the module proxy gave neither the
 original nor the fork of sixgill; storm-multilang-js and storm-node (Node), which the npm registry did not give. Searched for
 and not found: a library in Rust, in the public documentation of crates (crates.io has no search here; antimony builds
 topologies of another system); one in Perl, PHP, Ruby or Go among Debian's packages; and one beside those

@@ -171,17 +171,13 @@ def _run(
     strict: bool,
     verbose: int,
     required: int | str | None,
-    limits: bool,
     **options: Any,
 ) -> int:
     from multilang.cli.conformance_view import write_result
     from multilang.cli.view import console
     from multilang.conformance import Run
-    from multilang.conformance.badge import to_badge
     from multilang.conformance.junit import to_junit
-    from multilang.conformance.limits import measure
     from multilang.conformance.page import to_page
-    from multilang.conformance.result import UNKNOWN
     from multilang.conformance.soak import RandomRun
 
     to_stdout = str(options["as_json"]) == "-"
@@ -195,9 +191,6 @@ def _run(
             status.update(f"{done} cases done, last {case.path}")
 
         result = Run(target, jobs, report).run(cases) if plan is None else RandomRun(target, plan, report).run()
-        if limits and result.kind != UNKNOWN:
-            status.update("measuring limits …")
-            result.measured = measure(target)
     if not result.cases:
         raise click.UsageError(f"the program is a {result.kind}, and none of the chosen cases is for one")
     least = len(result.cases) if required == "all" else None if required is None else int(required)
@@ -206,7 +199,6 @@ def _run(
         "junit": lambda: to_junit(result, strict),
         "as_json": result.to_json,
         "html": lambda: to_page([result]),
-        "badge": lambda: to_badge(result, strict),
     }
     for name, text in texts.items():
         if name == "as_json" and to_stdout:

@@ -108,9 +108,6 @@ def run_options(function: Any) -> Any:
         ),
         click.option("--seed", type=int, help="The seed of --soak or --fuzz. [default: a new one, which is said]"),
         click.option("--number", type=click.IntRange(min=0), help="Only this conversation of --soak or --fuzz."),
-        click.option(
-            "--limits", is_flag=True, help="Measure limits and rates, too: start, latency, tuples/s, largest message."
-        ),
         click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
         click.option(
             "--timeout",
@@ -162,9 +159,6 @@ def run_options(function: Any) -> Any:
         ),
         click.option(
             "--html", type=output, callback=output_file, metavar="FILE", help="Write a page to click through."
-        ),
-        click.option(
-            "--badge", type=output, callback=output_file, metavar="FILE", help="Write a picture (SVG) for a README."
         ),
         click.option("--list", "only_list", is_flag=True, help="Show the cases, and run nothing."),
         click.option(

@@ -71,9 +71,6 @@ def _write(result: Result, console: Console, verbose: int, strict: bool, require
         console.print()
         console.print(_failure(case, bool(verbose)))
     console.print()
-    if result.measured:
-        console.print(_measured(result))
-        console.print()
     for note in result.notes:
         console.print(note, style="yellow" if console.is_terminal else "", soft_wrap=True)
     console.print(summary(result, strict), soft_wrap=True)
@@ -91,14 +88,6 @@ def _title(result: Result) -> Text:
     else:
         text.append(f"which keeps the conformance contract ({len(result.contract)} steps)")
     return text
-
-
-def _measured(result: Result) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0), title_justify="left")
-    table.add_row(Text("measured, here and now", style="bold"), "")
-    for name, value in result.measured.items():
-        table.add_row(name, Text(printable(value)))
-    return table
 
 
 def _sections(result: Result) -> Table:

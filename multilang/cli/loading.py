@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from multilang.topology import Topology
 
-PETRELS = "create.py"
-"""The usual name of the file with a topology of Petrel's."""
-
 PYLEUS = "pyleus_topology.yaml"
 _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 
@@ -72,7 +69,7 @@ def _missing(where: str, error: ImportError) -> str:
 def _to_install(where: str, module: str) -> str:
     """Return what brings a module that is not there: in a project of streamparse, its requirements."""
     from multilang.compat.project import project_of
-    from multilang.compat.wheels import requirements_in
+    from multilang.migrate.requirements import requirements_in
 
     advice = "install the package that brings it, or, if it is a file of yours, put its folder on PYTHONPATH"
     file = resolved(where).partition(":")[0]
@@ -149,8 +146,6 @@ def resolved(where: str) -> str:
         project = project_at(os.path.dirname(folder) or os.curdir) if clojure else project_at(folder)
         if project is not None:
             return f"{project.file(only[:-4] if only else None)}{colon}{name}"
-        if only is None and os.path.isfile(os.path.join(folder, PETRELS)):
-            return f"{os.path.join(folder, PETRELS)}{colon}{name}"
         if only is None and os.path.isfile(os.path.join(folder, PYLEUS)):
             raise ConfigError(
                 f"{os.path.join(folder, PYLEUS)} is a topology of Pyleus's, which does not run here as it is: multilang migrate {folder} "

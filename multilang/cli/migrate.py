@@ -8,8 +8,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.said import echo
-from multilang.compat.migrate import (
-    Finding,
+from multilang.migrate import (
     as_text,
     findings,
     from_clojure,
@@ -17,11 +16,8 @@ from multilang.compat.migrate import (
     has_program,
     is_old_storm,
     python_files,
-    settings_files,
-    wheel_findings,
 )
-from multilang.compat.own_api import BUILDER, Plan, plan
-from multilang.compat.python2 import rewrite
+from multilang.migrate.python2 import rewrite
 
 
 @click.command()
@@ -32,18 +28,10 @@ from multilang.compat.python2 import rewrite
     help="First rewrite Python 2 as Python 3, with fissix (the extra migrate), topologies in Clojure as classes of "
     "streamparse's DSL, and those of Flux's as modules of this library; the old files stay, as *.bak or as they were.",
 )
-@click.option(
-    "--own-api",
-    is_flag=True,
-    help="Show which component classes and topologies can be written over to this library's own without a change of meaning, "
-    "and why the others stay on the compatibility layer; with --fix, write them over. The old files stay as *.bak.",
-)
-@click.option("--offline", is_flag=True, help="Don't ask pip's index which requirements have no wheel.")
-def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
-    """Show what stops a project of streamparse, pystorm, storm.py or Petrel from running here.
+def migrate(path: str, fix: bool) -> int:
+    """Show what stops a project of streamparse, pystorm or storm.py from running here.
 
-    Each line names the file, the line, and what to do. Nothing of the project is run. Within a minute pip's index is
-    asked which of its requirements have no wheel.
+    Each line names the file, the line, and what to do. Nothing of the project is run.
 
     \b
     Exit status: 0  nothing stops it
@@ -53,16 +41,9 @@ def migrate(path: str, fix: bool, own_api: bool, offline: bool) -> int:
     is_there = has_program(path) or (fix and bool(findings(path)))
     if fix:
         _rewrite(path)
-    own = plan(python_files(path), settings_files(path)) if own_api else None
-    if own is not None and fix:
-        echo("".join(f"written over: {each}\n" for each in own.write()), nl=False, err=True)
     found = findings(path, rewritten=fix)
-    if own is not None:
-        found = sorted([*found, *_notes(own, fix)], key=lambda each: (each.path, each.line))
     if not found and not is_there:
         raise NothingFound(path)
-    if not offline:
-        found += wheel_findings(path)
     if found:
         echo(as_text(found))
     stops = sum(each.stops for each in found)
@@ -92,20 +73,6 @@ class NothingFound(click.ClickException):
             f"{path} has no program written for {known}, so there is nothing to move: it has {files}, no topologies/*.clj, and no "
             "topology of Flux's in YAML; name the folder of the project"
         )
-
-
-def _notes(own: Plan, fix: bool) -> list[Finding]:
-    """Return what is to know about the component classes and the topologies of a project."""
-    notes = []
-    for path, line, name, base in own.written if not fix else ():
-        what = f"{name} can become a {base} of multilang"
-        if base == BUILDER:
-            what = f"{name} can become a program of multilang's {base} that builds the same topology"
-        notes.append(Finding(path, line, what, "--fix writes it over", False))
-    for each in own.kept:
-        what = f"{each.name} stays on the compatibility layer and runs as before: {each.reason}"
-        notes.append(Finding(each.path, each.line, what, "", False))
-    return notes
 
 
 def _rewrite(path: str) -> None:

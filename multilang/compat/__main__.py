@@ -1,4 +1,4 @@
-"""Run a program that imports storm, pystorm, streamparse or petrel: ``python -m multilang.compat splitsentence.py ARGUMENT...``."""
+"""Run a program that imports storm, pystorm or streamparse: ``python -m multilang.compat splitsentence.py ARGUMENT...``."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def around(adapter: Any, given: Any, output_fields: Any = None, output_streams: 
 
 
 def own(given: Any, output_fields: Any = None, output_streams: Any = None) -> Any:
-    """Return a component of this library's own, of a project that is written over to it in part; None for any other.
+    """Return a component of this library's own, which may stand beside those of another library; None for any other.
 
     Args:
         given: The class, or an instance.

@@ -9,13 +9,14 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import module_from_spec
 
+from multilang.topology.importing import OTHER_LIBRARIES
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
 _HOME = "multilang.compat"
-NAMES = ("petrel", "pystorm", "storm", "streamparse")
 STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "standins")
 """A folder for Python's path, with a module of each name that imports the layer by it."""
 
@@ -53,10 +54,10 @@ def provide(*names: str) -> None:
     """Let these names be imported, where no package that is installed has them.
 
     Args:
-        names: petrel, pystorm, storm or streamparse; none means all of them.
+        names: pystorm, storm or streamparse; none means all of them.
     """
     # Before Python's own finder, which would load a second copy of each submodule from the layer's folder.
-    sys.meta_path.insert(0, _Aliases(names or NAMES))
+    sys.meta_path.insert(0, _Aliases(names or OTHER_LIBRARIES))
 
 
 def stand_in(name: str, file: str) -> None:
@@ -66,7 +67,7 @@ def stand_in(name: str, file: str) -> None:
     the embedded cluster starts, a module steps back for one that is found elsewhere. A copy elsewhere never does.
 
     Args:
-        name: petrel, pystorm, storm or streamparse.
+        name: pystorm, storm or streamparse.
         file: The file of the module.
 
     Raises:

@@ -99,7 +99,6 @@ def _intro(result: Result) -> str:
         ("not judged", f"{count} {escape(f'{status}: {why}')}") for (status, why), count in result.left_out().items()
     ]
     rows += [("note", escape(note)) for note in result.notes]
-    rows += [(escape(name), escape(value)) for name, value in result.measured.items()]
     return f"<dl>{''.join(f'<dt>{name}<dd>{value}' for name, value in rows)}</dl>"
 
 

@@ -1,8 +1,7 @@
 """Random conversations, each of which can be had again from its seed and number.
 
 A *soak* conversation is legal in every respect, in a random order and cut at random places: tuples, ticks, heartbeats, task
-ids at once or late, acks and fails. Some are long, and memory and descriptors are watched. A *fuzz* conversation has random
-values and random ways to spell JSON.
+ids at once or late, acks and fails. A *fuzz* conversation has random values and random ways to spell JSON.
 
 From time to time everything that was sent is waited for, and what came is compared with what is due. In between, the
 monitor finds what no program may say.
@@ -16,7 +15,6 @@ from time import monotonic
 from typing import Any
 
 from multilang.conformance import random_values
-from multilang.conformance.footprint import Footprint
 from multilang.conformance.talk import Pieces, Talk
 from multilang.conformance.world import SOURCE, SOURCE_TASK, framed, storm_text
 
@@ -24,7 +22,6 @@ _MOST_OPEN = 40  # messages that are not waited for; a ShellBolt sends no more t
 _WAIT = 0.06  # how often everything is waited for before that
 _CUT, _CUT_ODD = 0.05, 0.2  # how often a message comes in pieces, for each of which the program's reading is waited for
 _LOOK = 0.3  # how often what came is read in between
-_SAMPLES = 16
 _STREAMS = (None, None, "other", "pair", "quiet")
 _IDS = object()  # stands for the value that a step with "ids" emits: the task ids of the emit before
 
@@ -35,7 +32,6 @@ class RandomTalk:
     Attributes:
         actions: The number of things that are done.
         done: The number of those that were done.
-        footprint: The memory and the descriptors of the program.
     """
 
     def __init__(self, talk: Talk, knows: Sequence[str], random: Random, actions: int, odd: bool) -> None:
@@ -53,7 +49,6 @@ class RandomTalk:
         self.random = random
         self.actions = actions
         self.done = 0
-        self.footprint = Footprint()
         self._odd = odd
         self._open = 0
         self._expected: list[Any] = []
@@ -65,7 +60,6 @@ class RandomTalk:
             until: When to stop, in monotonic seconds; None: after all actions.
         """
         self._begin()
-        each = max(1, self.actions // _SAMPLES)
         while self.done < self.actions and (until is None or monotonic() < until):
             self._act()
             self.done += 1
@@ -75,8 +69,6 @@ class RandomTalk:
             elif self.random.random() < _LOOK:
                 self.talk.child.pump(monotonic())
                 self.talk.take()
-            if self.done % each == 0:
-                self.footprint.sample(self.talk.child.processes() or ())
         self._wait()
         self.talk.leave()
 

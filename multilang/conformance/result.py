@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-FORMAT = 2
+FORMAT = 3
 PASSED, FAILED, BLOCKED, SKIPPED = "passed", "failed", "blocked", "skipped"
 UNKNOWN = "unknown"  # the kind of a program that does not come to a first valid message
 
@@ -89,7 +89,6 @@ class Result:
         seconds: The duration of the run.
         cases: The results of the cases.
         notes: Remarks on the run, for people.
-        measured: Limits and rates that were measured (``--limits``), as text; they are no requirements.
     """
 
     name: str
@@ -99,7 +98,6 @@ class Result:
     seconds: float
     cases: list[CaseResult]
     notes: list[str] = field(default_factory=list)
-    measured: dict[str, str] = field(default_factory=dict)
 
     def count(self, status: str, level: str | None = None) -> int:
         """Return how many cases have this status.

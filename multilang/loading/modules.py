@@ -13,6 +13,7 @@ import sys
 
 from multilang.component.errors import ConfigError
 from multilang.component.near import nearest
+from multilang.topology.importing import OTHER_LIBRARIES
 from multilang.topology.search_path import add_current_folder, add_inherited_folders, last_folders, search_first
 
 TYPE_CHECKING = False
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from multilang.compat.project import Project
-
-
-OTHER_LIBRARIES = ("petrel", "pystorm", "storm", "streamparse")
-"""The libraries that ``multilang.compat`` stands in for."""
 
 
 def load_module(place: str) -> ModuleType:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
-from multilang.loading.modules import OTHER_LIBRARIES
 from multilang.shipping.errors import ShippingError
+from multilang.topology.importing import OTHER_LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

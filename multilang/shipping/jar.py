@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import multilang
 from multilang import private
 from multilang.lazy import home_of
-from multilang.loading.modules import OTHER_LIBRARIES
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
@@ -31,6 +30,7 @@ from multilang.shipping.wheels import WheelTarget, add_requirements, add_ujson
 from multilang.topology.commands import blob_map, check_commands, local_names
 from multilang.topology.home import Home
 from multilang.topology.identity import submission
+from multilang.topology.importing import OTHER_LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Why this process imports a topology's module."""
+"""The importing of a topology's module: for what this process does it, and what else the module may import."""
 
 from __future__ import annotations
 
@@ -7,3 +7,6 @@ by_task = False
 
 The topology was checked where it was submitted, so that nothing is warned of again, and the module must not start a cluster.
 """
+
+OTHER_LIBRARIES = ("pystorm", "storm", "streamparse")
+"""The libraries that ``multilang.compat`` stands in for."""

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from multilang.compat.flux import Declared
 from multilang.compat.flux_file import flux_entries
-from multilang.compat.migrate import findings, from_flux
 from multilang.compat.yaml_file import read_yaml
 from multilang.component.errors import ConfigError
+from multilang.migrate import findings, from_flux
 from multilang.shipping import flux_yaml, pack
 from multilang.topology import ShellBolt, ShellSpout, Topology, TopologyBuilder, TopologyError, load_topology
 from multilang.topology.shell import Foreign

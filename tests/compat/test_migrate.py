@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import socket
-import sys
-import tarfile
-import zipfile
 from typing import TYPE_CHECKING
 
 import click
 import pytest
 
 from multilang.cli.migrate import migrate
-from multilang.compat.migrate import findings, from_clojure, has_program, wheel_findings
-from multilang.compat.python2 import rewrite
+from multilang.migrate import findings, from_clojure, has_program
+from multilang.migrate.python2 import rewrite
 from tests.cli.command import multilang
 from tests.compat.test_projects import WORDS
 
@@ -107,7 +102,7 @@ def test_a_component_of_this_librarys_own_api_is_not_asked_for_the_layers_output
 
 
 def test_a_project_that_runs_has_nothing_to_mend(tmp_path: Path) -> None:
-    done = multilang("migrate", "--offline", WORDS)
+    done = multilang("migrate", WORDS)
     assert done.returncode == 0, done.stdout
     assert all(": note: " in line for line in done.stdout.splitlines())
     (tmp_path / "config.json").write_text('{"name": "another tool"}')
@@ -115,7 +110,7 @@ def test_a_project_that_runs_has_nothing_to_mend(tmp_path: Path) -> None:
 
 
 def test_the_status_says_that_something_stops_it(old: Path) -> None:
-    done = multilang("migrate", "--offline", old)
+    done = multilang("migrate", old)
     assert done.returncode == 1
     assert (
         f"{old}/topologies/words.clj: a topology in Clojure; declare it as a class of streamparse's DSL" in done.stdout
@@ -126,7 +121,7 @@ def test_the_status_says_that_something_stops_it(old: Path) -> None:
 def test_python_2_is_rewritten(old: Path) -> None:
     shutil.rmtree(old / "topologies")
     (old / "config.json").unlink()
-    done = multilang("migrate", "--offline", old, "--fix")
+    done = multilang("migrate", old, "--fix")
     assert done.returncode == 1  # _run stays
     assert (old / "src/spouts/printing.py").read_text() == "print('a line')\n"
     rewritten = (old / "src/bolts/old.py").read_text()
@@ -176,7 +171,7 @@ def test_a_topology_in_clojure_becomes_one_of_the_dsl(tmp_path: Path) -> None:
     done = multilang("show", ".", cwd=tmp_path)
     assert "multilang migrate" in done.stderr
     assert "--fix writes it" in done.stderr
-    done = multilang("migrate", "--offline", ".", "--fix", cwd=tmp_path)
+    done = multilang("migrate", ".", "--fix", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     done = multilang("show", ".", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -237,29 +232,28 @@ def test_an_old_copy_of_storm_py_makes_room_for_the_layer(tmp_path: Path) -> Non
     (tmp_path / "storm.py").write_text(OLD_STORM)
     (found,) = findings(str(tmp_path))
     assert found.what == "a copy of Storm's storm.py for Python 2"
-    done = multilang("migrate", "--offline", ".", "--fix", cwd=tmp_path)
+    done = multilang("migrate", ".", "--fix", cwd=tmp_path)
     assert done.returncode == 0, done.stdout
     assert sorted(each.name for each in tmp_path.iterdir()) == ["storm.py.bak"]
 
 
-def test_files_of_petrel_and_pyleus_are_explained(tmp_path: Path) -> None:
-    (tmp_path / "create.py").write_text("def create(builder):\n    builder.setJavaSpout('a', None)\n")
-    (tmp_path / "setup.sh").write_text("set -e\npip install nltk==3.0.1\n")
-    (tmp_path / "manifest.txt").write_text("words.txt\n../shared/helpers.py\n/usr/lib/petrel-0.9.egg\n$HOME/data.csv\n")
-    (tmp_path / "logconfig.ini").write_text("[loggers]\n")
+def test_a_program_of_petrel_is_told_once_that_it_is_not_supported(tmp_path: Path) -> None:
+    (tmp_path / "count.py").write_text("import os\nfrom petrel import storm\nfrom petrel.emitter import BasicBolt\n")
+    (tmp_path / "old.py").write_text("from petrel.emitter import Spout\nprint 1\n")
+    done = multilang("migrate", tmp_path)
+    assert done.returncode == 1
+    (told,) = (line for line in done.stdout.splitlines() if "Petrel" in line)
+    assert told == (
+        f"{tmp_path}/count.py:2: this program is written for Petrel, which is not supported; write its components for storm.py "
+        "and its topology for TopologyBuilder; docs/migrating.md, Petrel, has a table"
+    )
+
+
+def test_a_project_of_pyleus_and_its_tests_with_nose_are_explained(tmp_path: Path) -> None:
     (tmp_path / "count.py").write_text("from nose.tools import assert_equal\nfrom pyleus.storm import Bolt\n")
     (tmp_path / "pyleus_topology.yaml").write_text("name: words\n")
     found = {(each.path.removeprefix(f"{tmp_path}/"), each.line, each.stops) for each in findings(str(tmp_path))}
-    assert found == {
-        ("create.py", 2, True),
-        ("setup.sh", 2, False),
-        ("manifest.txt", 2, False),
-        ("manifest.txt", 4, False),
-        ("logconfig.ini", 0, False),
-        ("count.py", 1, True),
-        ("count.py", 2, True),
-        ("pyleus_topology.yaml", 0, True),
-    }
+    assert found == {("count.py", 1, True), ("count.py", 2, True), ("pyleus_topology.yaml", 0, True)}
 
 
 def test_a_batching_bolt_of_old_is_told_that_it_waits_for_ticks(tmp_path: Path) -> None:
@@ -273,48 +267,21 @@ def test_a_batching_bolt_of_old_is_told_that_it_waits_for_ticks(tmp_path: Path) 
     assert "TicklessBatchingBolt" in found.fix
 
 
-def wheel(folder: Path, name: str) -> None:
-    """A wheel for every Python."""
-    info = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
-        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr(f"{info}/RECORD", "")
-
-
-def test_packages_without_wheels_are_named(tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    index.mkdir()
-    wheel(index, "pure")
-    with tarfile.open(index / "sources-1.0.tar.gz", "w:gz") as archive:
-        text = b"raise SystemExit('nothing of it may run')\n"
-        member = tarfile.TarInfo("sources-1.0/setup.py")
-        member.size = len(text)
-        archive.addfile(member, io.BytesIO(text))
+def test_requirements_that_name_sources_are_told(tmp_path: Path) -> None:
     (tmp_path / "virtualenvs").mkdir()
     (tmp_path / "virtualenvs" / "words.txt").write_text(
-        f"# the packages\n--no-index\n--find-links {index}\nstreamparse>=3\npure==1.0  # a wheel\nsources==1.0\n\nnowhere\n"
-        "git+https://host.invalid/pure.git\n-e .\n"
+        "# the packages\n--no-index\nstreamparse>=3\npure==1.0  # a wheel\n\ngit+https://host.invalid/pure.git\n-e .\n-r more.txt\n"
     )
-    found = {(each.line, each.stops): each.what for each in wheel_findings(str(tmp_path))}
-    python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+    (tmp_path / "virtualenvs" / "more.txt").write_text("./beside\n")
+    found = {(each.path.removeprefix(f"{tmp_path}/"), each.line): each.what for each in findings(str(tmp_path))}
     assert found == {
-        (6, True): f"sources==1.0 has no wheel for {python} on this platform",
-        (8, True): f"there is no package 'nowhere' for {python}",
-        (9, True): "git+https://host.invalid/pure.git names sources instead of a wheel, which a jar can't hold",
-        (10, True): "-e . names sources instead of a wheel, which a jar can't hold",
+        ("virtualenvs/more.txt", 1): "./beside names sources instead of a wheel, which a jar can't hold",
+        ("virtualenvs/words.txt", 6): (
+            "git+https://host.invalid/pure.git names sources instead of a wheel, which a jar can't hold"
+        ),
+        ("virtualenvs/words.txt", 7): "-e . names sources instead of a wheel, which a jar can't hold",
     }
-
-
-def test_without_an_index_it_says_that_it_does_not_know(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens
-        (tmp_path / "requirements.txt").write_text(f"-i http://127.0.0.1:{taken.getsockname()[1]}/\npure\nother==2\n")
-        (found,) = wheel_findings(str(tmp_path))
-    assert (found.line, found.stops) == (0, False)
-    assert "whether 2 of 2 packages have wheels is not known, because the index can't be reached" in found.what
-    (found,) = wheel_findings(str(tmp_path), limit=0)
-    assert "there was no time left to ask the index" in found.what
+    assert len(findings(str(tmp_path))) == 3
 
 
 TWEETS = (
@@ -422,7 +389,7 @@ def test_modules_beside_one_that_is_found_by_its_name_stay_as_they_are(tmp_path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     assert not [each for each in findings(str(tmp_path)) if "from the top" in each.what]
-    assert multilang("migrate", "--offline", tmp_path, "--fix").returncode == 0
+    assert multilang("migrate", tmp_path, "--fix").returncode == 0
     assert "from helpers import odd" in (tmp_path / "src/counting.py").read_text()
     assert "from asking import ask" in (tmp_path / "src/tools/report.py").read_text()
     done = multilang("run", tmp_path / "topologies/sums.py", "--mode", "inprocess")
@@ -470,7 +437,7 @@ def test_what_python_3_has_not_is_found_where_it_is_meant(tmp_path: Path) -> Non
         ("old.py", 6, "Python 3 has no urllib.urlencode"),
         ("old.py", 7, "Python 3 has no cmp"),
     ]
-    multilang("migrate", "--offline", "--fix", tmp_path)
+    multilang("migrate", "--fix", tmp_path)
     left = [(each.line, each.what) for each in findings(str(tmp_path), rewritten=True)]
     assert [what for _, what in left] == ["Python 3 has no string.letters", "Python 3 has no cmp"]
 
@@ -480,7 +447,7 @@ def test_divisions_that_change_with_python_3_are_told(tmp_path: Path) -> None:
     (tmp_path / "old.py").write_text(text)
     (tmp_path / "future.py").write_text(f"from __future__ import (print_function,\n    division)\n{text}")
     (tmp_path / "new.py").write_text("half = a / 2\n")
-    multilang("migrate", "--offline", "--fix", tmp_path)
+    multilang("migrate", "--fix", tmp_path)
     found = [(each.path, each.line, each.stops) for each in findings(str(tmp_path))]
     assert found == [(str(tmp_path / "old.py"), 2, False), (str(tmp_path / "old.py"), 3, False)]
 
@@ -515,7 +482,7 @@ def test_a_folder_without_a_program_is_no_success(name: str, tmp_path: Path) -> 
     folder = laid_out(tmp_path, EMPTY[name])
     assert not has_program(str(folder))
     with pytest.raises(click.ClickException) as told:
-        migrate.main(["--offline", str(folder)], standalone_mode=False)
+        migrate.main([str(folder)], standalone_mode=False)
     files = "no Python file that imports one of them, among 1" if "a.py" in EMPTY[name] else "no Python file"
     assert told.value.exit_code == 2
     assert str(told.value) == (
@@ -531,7 +498,7 @@ def test_a_program_of_a_library_is_found(name: str, tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_program_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("import storm\n")
-    done = multilang("migrate", "--offline", tmp_path / "notes.txt")
+    done = multilang("migrate", tmp_path / "notes.txt")
     assert done.returncode == 2
     assert "notes.txt is no program written for" in done.stderr
     assert "to mend" not in done.stderr

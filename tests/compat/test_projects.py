@@ -17,10 +17,53 @@ import pytest
 from multilang.cli.project import Hooks, requirements_of, without_layer
 from multilang.compat.project import Project, project_at, project_of
 from multilang.component.errors import ConfigError
+from multilang.testing import complete_topology
 from multilang.topology import load_topology
 from tests.cli.command import multilang
 
 WORDS = Path(__file__).with_name("words_project")
+BUILT = """\
+from bolts.words import CountBolt, SplitBolt
+from multilang.compat.streamparse.running import adapted
+from multilang.topology import TopologyBuilder
+from spouts.lines import LineSpout
+
+builder = TopologyBuilder()
+builder.set_spout("lines", adapted(LineSpout))
+builder.set_bolt("split", adapted(SplitBolt), 2).shuffle_grouping("lines")
+builder.set_bolt("count", adapted(CountBolt), 2).fields_grouping("split", "word")
+topology = builder.build("words", {"topology.max.spout.pending": 100})
+"""
+MIXED = """\
+from bolts.words import SplitBolt
+from own import CountBolt
+from spouts.lines import LineSpout
+from streamparse import Grouping, Topology
+from multilang.compat.streamparse.dsl.spec import spec
+
+
+class Words(Topology):
+    lines = LineSpout.spec()
+    split = spec(SplitBolt, inputs=[lines], par=2)
+    count = spec(CountBolt, inputs={split: Grouping.fields("word")}, par={"prod": 2, "beta": 3})
+"""
+OWN = """\
+from collections import Counter
+
+from multilang.component import BasicBolt
+
+
+class CountBolt(BasicBolt):
+    output_fields = ["word", "count"]
+
+    def initialize(self, conf, context):
+        self.counts = Counter()
+
+    def process(self, tup):
+        word = tup["word"]
+        self.counts[word] += 1
+        self.emit([word, self.counts[word]])
+"""
 EXPECTED = Counter((WORDS / "src" / "sentences.txt").read_text().split() * 4)
 
 
@@ -308,3 +351,46 @@ def test_a_package_in_another_version_than_the_projects_is_noted(project: Path) 
     assert note.endswith(
         "and the project's requirements name 0.1, which a jar has; if it has to be that one: pip install click==0.1"
     )
+
+
+def test_a_topology_of_the_builder_in_a_project_gets_its_environment_and_the_folder_of_its_components(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = Path(shutil.copytree(project, tmp_path / "built" / "words"))
+    (built / "topologies" / "words.py").write_text(BUILT)
+    confs = []
+    for environment in ("prod", "beta"):
+        monkeypatch.setenv("MULTILANG_ENVIRONMENT", environment)
+        expected, found = (load_topology(f"{each}/topologies/words.py") for each in (project, built))
+        assert found.conf == expected.conf
+        assert found.home is not None
+        assert found.home.root == str(built / "src")
+        confs.append(found.conf)
+    assert confs[0] != confs[1]
+    ran = complete_topology(found, {"lines": [["the cow"], ["the moon"]]})
+    assert Counter(map(tuple, ran.values("count"))) == {("the", 1): 1, ("the", 2): 1, ("cow", 1): 1, ("moon", 1): 1}
+
+
+def test_settings_of_multilang_toml_take_the_place_of_config_json(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project / "topologies" / "words.py"
+    file.write_text(BUILT)
+    monkeypatch.setenv("MULTILANG_ENVIRONMENT", "dev")
+    with pytest.raises(ConfigError, match=r"config\.json has no environment 'dev'"):
+        load_topology(str(file))
+    (project / "multilang.toml").write_text("[environments.dev]\n")
+    topology = load_topology(str(file))
+    assert topology.conf == {"topology.max.spout.pending": 100}
+    assert topology.home is not None
+    assert topology.home.root == str(project / "src")
+
+
+def test_a_topology_of_the_dsl_takes_components_of_this_library(project: Path) -> None:
+    (project / "src" / "own.py").write_text(OWN)
+    (project / "topologies" / "words.py").write_text(MIXED)
+    done = multilang("run", "words", "-e", "prod", "--top", "count:word:count", "--rows", 20, "--json", cwd=project)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    assert figures["reliability"]["acked"] == 12
+    assert {row["word"]: row["count"] for row in figures["top"]} == EXPECTED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -23,28 +22,6 @@ class AcksTwiceLateBolt(plain.Bolt):
         self.done += 1
         if self.done == LATE:
             self.send({"command": command, "id": self.this["id"]})
-
-
-class LeaksFilesBolt(plain.Bolt):
-    """Opens a file for some tuples, and closes none."""
-
-    opened = 0
-
-    def process(self, tup):
-        self.opened += 1
-        if self.opened % 10 == 0:
-            os.dup(0)
-        super().process(tup)
-
-
-class LeaksMemoryBolt(plain.Bolt):
-    """Forgets nothing."""
-
-    memory = []
-
-    def process(self, tup):
-        self.memory.append(b"x" * (len(self.memory) + 120_000))
-        super().process(tup)
 
 
 class WritesAstralLettersWrongBolt(plain.Bolt):

@@ -156,7 +156,6 @@ def test_what_it_knows_is_listed() -> None:
         (["bolt", "--soak", "soon", "--", "true"], 2, "'soon' is no duration; write for example 60s"),
         (["bolt", "--soak", "1s", "--fuzz", "1", "--", "true"], 2, "give one of them"),
         (["bolt", "--seed", "1", "--", "true"], 2, "--seed and --number are for --soak or --fuzz"),
-        (["bolt", "--badge", "/no/such/folder/x.svg", "--", "true"], 2, "there is no folder /no/such/folder"),
         (["bolt", "--tuple", "word", "--", "true"], 2, "is not a JSON array of values"),
         (["bolt", "--output", "default", "--", "true"], 2, "is not STREAM=FIELD,FIELD"),
         (["bolt", "--html", "/no/such/folder/x.html", "--", "true"], 2, "there is no folder /no/such/folder"),

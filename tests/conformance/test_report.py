@@ -1,4 +1,4 @@
-"""The result of a run as data, as a page, as a badge and as text: every case with its bytes, its duration and its source."""
+"""The result of a run as data, as a page and as text: every case with its bytes, its duration and its source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import fields
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -19,7 +18,6 @@ from multilang.cli.conformance_view import write_result
 from multilang.cli.view import console
 from multilang.conformance import Run, Target, all_cases
 from multilang.conformance import result as results
-from multilang.conformance.badge import to_badge
 from multilang.conformance.case import PAGE, selected
 from multilang.conformance.page import to_page
 from multilang.conformance.result import CaseResult, Result, Said, from_json
@@ -154,15 +152,6 @@ def test_what_a_program_wrote_is_no_html(bad: Result) -> None:
     assert page.count("<script>") == 1
     assert "&lt;script&gt;alert(1)" in page
     assert "<b>" not in page
-
-
-def test_the_badge_says_how_much_is_kept_and_is_red_when_a_must_is_not(good: Result, bad: Result) -> None:
-    pictures = {name: to_badge(result) for name, result in (("good", good), ("bad", bad))}
-    for picture in pictures.values():
-        ElementTree.fromstring(picture)
-    assert f"{good.count('passed', 'MUST')}/{good.asked('MUST')} MUST" in pictures["good"]
-    assert "#cf222e" in pictures["bad"]
-    assert "#cf222e" not in pictures["good"]
 
 
 @pytest.mark.parametrize("verbose", [0, 1, 2])

@@ -6,20 +6,17 @@ import ast
 import json
 import os
 import re
-import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
 from multilang.cli.project import Hooks, requirements_of
-from multilang.compat.clojure import as_dsl
-from multilang.compat.migrate import MAX_BYTES, findings, from_clojure, python_files, wheel_findings
 from multilang.compat.project import project_of
-from multilang.compat.wheels import BY_ENVIRONMENT, TOO_LATE
 from multilang.component.errors import ConfigError
+from multilang.migrate import MAX_BYTES, findings, from_clojure, python_files
+from multilang.migrate.clojure import as_dsl
 from multilang.topology import load_topology
 from tests.cli.command import multilang
-from tests.patience import patient
 from tests.security.test_another_account import NOBODY
 
 if TYPE_CHECKING:
@@ -148,9 +145,6 @@ def test_a_strangers_tree_is_looked_at_without_reading_what_has_no_end(tmp_path:
     (tree / "names.py").write_text("unicode(" + "[unicode],\n" * 5_000 + ")")  # takes long if each looks at all of them
     os.mkfifo(tree / "requirements.txt")
     (tree / "requirements-mine.txt").symlink_to(outside)
-    (tree / "create.py").touch()
-    os.mkfifo(tree / "setup.sh")
-    (tree / "manifest.txt").symlink_to("/dev/zero")
     (tree / "topologies").mkdir()
     os.mkfifo(tree / "topologies" / "pipe.clj")
     (tree / "topologies" / "nested.clj").write_text(clojure(f"a.B {'[' * 5_000}{']' * 5_000}"))
@@ -163,17 +157,15 @@ def test_a_strangers_tree_is_looked_at_without_reading_what_has_no_end(tmp_path:
     assert found["link.py"] == found["endless.py"] == "a link, which is not followed"
     assert "too large" in found["huge.py"]
     assert {"deep.py", "unary.py", "bytes.py", "deep/config.json", "text/config.json"} <= set(found)
-    assert found["setup.sh"] == found["topologies/pipe.clj"] == "it is no ordinary file"
-    assert found["manifest.txt"] == "a link, which is not followed"
+    assert found["topologies/pipe.clj"] == "it is no ordinary file"
     reasons = {os.path.basename(each.path): each.fix for each in findings(str(tree)) if each.path.endswith(".clj")}
     assert "nested too deeply" in reasons["nested.clj"]
     assert "more than 1,000 components" in reasons["many.clj"]
     assert from_clojure(str(tree)) == []
-    wanted = {os.path.basename(each.path): each.what for each in wheel_findings(str(tree), 0)}
-    assert wanted["requirements.txt"] == "it is no ordinary file"
-    assert wanted["requirements-mine.txt"] == "a link, which is not followed"
+    assert found["requirements.txt"] == "it is no ordinary file"
+    assert found["requirements-mine.txt"] == "a link, which is not followed"
     of_python = {os.path.basename(each) for each in python_files(str(tree))}
-    assert of_python == {"bytes.py", "calls.py", "create.py", "deep.py", "names.py", "unary.py"}
+    assert of_python == {"bytes.py", "calls.py", "deep.py", "names.py", "unary.py"}
 
 
 def clojure(*bolts: str) -> str:
@@ -206,62 +198,9 @@ def test_requirements_include_no_file_outside_of_their_project_and_each_file_onc
     (tree / "link").symlink_to(tmp_path / "secret.txt")
     (tree / "more").write_text("git+https://host.invalid/more.git\n-r requirements.txt\n-r more\n")
     (tree / "requirements.txt").write_text("-r ../secret.txt\n-r pipe\n-r link\n-r /dev/zero\n-r more\n-r more\n")
-    found = [(each.line, each.what.partition(" names")[0]) for each in wheel_findings(str(tree), 0)]
+    found = [(each.line, each.what.partition(" names")[0]) for each in findings(str(tree))]
     outside = [(1, "-r ../secret.txt"), (2, "-r pipe"), (3, "-r link"), (4, "-r /dev/zero")]
     assert sorted(found) == sorted([(1, "git+https://host.invalid/more.git"), *outside])
-
-
-SETUP = """open({!r}, "w").close()
-from setuptools import setup
-setup(name="evil", version="1")
-"""
-
-
-def test_requirements_are_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ran, theirs, secret = tmp_path / "ran", tmp_path / "theirs", "XMULTILANGX"
-    (theirs / "index").mkdir(parents=True)
-    (theirs / "evil-1").mkdir()
-    (theirs / "evil-1" / "setup.py").write_text(SETUP.format(str(ran)))
-    (theirs / "evil-1" / "pyproject.toml").write_text(
-        "[build-system]\nrequires = []\nbuild-backend = 'setuptools.build_meta'\n"
-    )
-    for archive in (theirs / "evil-1.tar.gz", theirs / "index" / "evil-1.tar.gz"):
-        with tarfile.open(archive, "w:gz") as file:
-            file.add(theirs / "evil-1", "evil-1")
-    (theirs / "requirements-of-all.txt").write_text(f"evil==1\nevil @ file://{theirs}/evil-1.tar.gz")
-    attacks = [
-        f"evil @ file://{theirs}/evil-1.tar.gz",
-        f"file://{theirs}/evil-1.tar.gz",
-        f"FILE://{theirs}/evil-1.tar.gz",
-        "evil-1.tar.gz",
-        "theirs/evil-1",
-        "theirs/../theirs/evil-1[x]",
-        "./evil-1",
-        "-e evil-1",
-        f"--no-index --no-binary=:all: -f {theirs}/index\nevil==1",
-        f"--no-index -f {theirs}/index\nevil==1 --no-binary evil",
-        f"--no-index -f {theirs}/index\nevil==1; python_version > '3' --no-binary=evil",
-        f"--no-index -f {theirs}/index\nevil==1 \\\n--no-binary=evil",
-        f"--pre -r {theirs}/requirements-of-all.txt\nevil==1",
-        f"--pre -e {theirs}/evil-1\nevil==1",
-    ]
-    monkeypatch.chdir(theirs)
-    monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "0")  # what pip would build, it builds without downloads
-    for number, attack in enumerate(attacks):
-        (theirs / f"requirements-{number:02}.txt").write_text(f"--no-index\n{attack}\n")
-    found = wheel_findings(str(theirs), patient(240))
-    assert not ran.exists()
-    of = {os.path.basename(each.path) for each in found}
-    assert of >= {f"requirements-{number:02}.txt" for number in range(8)}, "each is told"
-    assert not any(each.what.endswith(TOO_LATE) for each in found)
-
-    monkeypatch.setenv(secret, "of the environment")
-    for each in theirs.glob("requirements*.txt"):
-        each.unlink()
-    (theirs / "requirements.txt").write_text(f"-i http://127.0.0.1:9/${{{secret}}}/\npure==1\n")
-    (told,) = wheel_findings(str(theirs))
-    assert BY_ENVIRONMENT in told.what
-    assert not told.stops
 
 
 def test_rewriting_a_strangers_tree_changes_nothing_outside_of_it(tmp_path: Path) -> None:
@@ -273,7 +212,7 @@ def test_rewriting_a_strangers_tree_changes_nothing_outside_of_it(tmp_path: Path
     (tree / "-w").mkdir()
     (tree / "old.py").write_text("print 'old'\n")
     (tree / "\x1b[2Jold.py").write_text("print 'older'\n")
-    shown = multilang("migrate", "--fix", "--offline", ".", cwd=tree)
+    shown = multilang("migrate", "--fix", ".", cwd=tree)
     assert outside.read_text() == "print 'mine'\n"
     assert (tree / "old.py").read_text() == "print('old')\n", shown.stderr
     assert "\x1b" not in shown.stdout + shown.stderr

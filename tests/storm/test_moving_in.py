@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from tests.cli.command import multilang
 from tests.compat.test_names import SCRIPT, TOPOLOGY
-from tests.compat.test_petrel import WORDS
-from tests.compat.test_petrel import project as petrel_project
 from tests.compat.test_projects import EXPECTED, project
 from tests.compat.test_storm_py import storms_testers
 from tests.soak import soak_only
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
     from multilang.shipping.cluster import Cluster
     from multilang.shipping.nimbus import Nimbus
 
-__all__ = ["petrel_project", "project"]
+__all__ = ["project"]
 
 
 def test_a_project_of_streamparse_counts_its_words(
@@ -61,16 +59,6 @@ def test_a_program_that_imports_storm_is_a_topologys_command(storm: Cluster, nim
     done = multilang("submit", "named.py", "--nimbus", storm.address, "--name", "named", "--wait", 0, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     wait_for(lambda: acked(nimbus, "named", "lines")[0] == 2, "every line is acked")
-
-
-@soak_only
-def test_a_topology_of_petrels_is_submitted_as_it_is(storm: Cluster, nimbus: Nimbus, petrel_project: Path) -> None:
-    done = multilang("submit", ".", "--nimbus", storm.address, "--name", "petrels", cwd=petrel_project)
-    assert done.returncode == 0, done.stderr
-    wait_for(lambda: acked(nimbus, "petrels", "lines") == (12, 0), "every line is acked")
-    figures = {each.id: each for each in nimbus.status("petrels").components}
-    assert figures["count"].tasks == 3
-    wait_for(lambda: acked(nimbus, "petrels", "count") == (4 * WORDS.total(), 0), "every word is counted")
 
 
 @soak_only

@@ -31,12 +31,7 @@ class BoltTask:
 
     Attributes:
         collector: The engine's collector.
-        tuple_type: The class of the tuples that it gets.
-        goes_on: Whether an exception in a basic bolt fails its tuple alone.
     """
-
-    tuple_type: Any = components.Tuple
-    goes_on = True
 
     def __init__(self, collector: Any, context: Any, is_basic: bool) -> None:
         self.collector = collector
@@ -44,7 +39,7 @@ class BoltTask:
         self.held: dict[str, Any] = {}  # the tuples that are neither acked nor failed, by id
         self._is_basic = is_basic
         self._anchor: Any = []  # a basic bolt's tuple in process, as the engine delivered it
-        self._asking = self._emitter(collector)
+        self._asking = _asking(collector)
 
     def emit(self, tup: Any, stream: Any = None, anchors: Any = (), directTask: Any = None) -> Any:  # noqa: N803
         """See storm.emit."""
@@ -62,9 +57,6 @@ class BoltTask:
                 raise
             return []
 
-    def _emitter(self, collector: Any) -> Callable[..., Any]:
-        return _asking(collector)
-
     def ack(self, tup: Any) -> None:
         """Ack a tuple."""
         self.collector.ack(self.held.pop(tup.id, tup.id))
@@ -75,7 +67,7 @@ class BoltTask:
 
     def executor(self, bolt: Any, adapter: Any) -> Callable[[Any], None]:
         """Return the function that runs one tuple."""
-        held, basic, process, kind, goes_on = self.held, self._is_basic, bolt.process, self.tuple_type, self.goes_on
+        held, basic, process, kind = self.held, self._is_basic, bolt.process, components.Tuple
         anchor: list[Any] = [None]
 
         def execute(received: Any) -> None:
@@ -92,9 +84,7 @@ class BoltTask:
                 process(tup)
                 if received.unfinished:
                     self.ack(tup)
-            except Exception as error:
-                if not goes_on:
-                    raise
+            except Exception as error:  # noqa: BLE001 - any fault of the program fails its tuple
                 report_exception(adapter, error, received)
                 if received.unfinished:
                     self.fail(tup)
@@ -114,7 +104,7 @@ class SpoutTask:
         self.listening = False
         self._thread = get_ident()
         self._kept: deque[tuple[Any, ...]] = deque()
-        self._asking = self._emitter(collector)
+        self._asking = _asking(collector)
 
     def emit(self, tup: Any, stream: Any = None, id: Any = None, directTask: Any = None) -> Any:  # noqa: N803
         """See storm.emit."""
@@ -123,9 +113,6 @@ class SpoutTask:
             self._kept.append((list(tup) if isinstance(tup, list) else tup, stream, id, directTask))
             return ids
         return self._send(tup, stream, id, directTask)
-
-    def _emitter(self, collector: Any) -> Callable[..., Any]:
-        return _asking(collector)
 
     def command(self, call: Callable[..., None], *args: Any) -> None:
         """Call one of the spout's methods, as the answer to a command."""
@@ -150,11 +137,10 @@ class BoltAdapter(Adapter, own_bolt.Bolt):
     """A bolt of storm.py's as a component of this library; ``adapted`` makes it."""
 
     acks_ticks = False
-    task_type = BoltTask
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         bolt = self.made()
-        task = self.task_type(self._collector, context, isinstance(bolt, components.BasicBolt))
+        task = BoltTask(self._collector, context, isinstance(bolt, components.BasicBolt))
         enter(task)
         bolt.initialize(conf, context)
         execute = task.executor(bolt, self)  # of what initialize may have put in the place of process
@@ -165,11 +151,9 @@ class BoltAdapter(Adapter, own_bolt.Bolt):
 class SpoutAdapter(Adapter, own_spout.Spout):
     """A spout of storm.py's as a component of this library; ``adapted`` makes it."""
 
-    task_type = SpoutTask
-
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._spout = spout = self.made()
-        self._task = self.task_type(self._collector)
+        self._task = SpoutTask(self._collector)
         enter(self._task)
         spout.initialize(conf, context)
 

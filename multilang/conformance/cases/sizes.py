@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from itertools import count
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +10,15 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.spout_ordinary import begin
 from multilang.conformance.differences import case_of_difference
 from multilang.conformance.errors import CaseFailed
-from multilang.conformance.footprint import Footprint
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.talk import Talk
 
-_INPUTS, _ROUND, _EARLY, _BEAT = 5000, 100, 500, 20
+_INPUTS, _ROUND, _BEAT = 5000, 100, 20
 _EACH = 7  # one tuple of so many fails
 # Seconds of inputs that an ordinary program is given, if it is slow: so many on a quiet machine, more on a busy one.
-_ENOUGH = 5.0
-_LONGEST = 60.0  # and while its memory grows from quarter to quarter: no verdict depends on it but that of a slow leak
+_ENOUGH, _LONGEST = 5.0, 60.0
 # What can't put a message together from two reads can't read a long one either, and a torn one can't be read.
 WHOLE = ("common/io/2", "bolt/heartbeat/14")
 
@@ -98,7 +95,7 @@ def _(t: Talk) -> None:
 
 @section.must(
     "5,000 inputs",
-    "A component works for months: it neither falls silent, nor does each input leave a descriptor or much memory behind.",
+    "A component works for months: it does not fall silent.",
     after=(
         *(f"bolt/ordinary/{number}" for number in (1, 3, 5)),
         *(f"spout/ordinary/{number}" for number in (1, 2, 3, 4, 7)),
@@ -110,38 +107,11 @@ def _(t: Talk) -> None:
         begin(t, _INPUTS)
     else:
         t.handshake()
-    footprint = Footprint()
     limit = min(_LONGEST, _ENOUGH * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
-    for number in count(0, _ROUND):
-        if number >= _INPUTS or (not t.world.contract and monotonic() - t.start > limit):
-            # It has done enough, or is slow. Only if its memory grows on is more to be seen, of what has no script.
-            limit = _LONGEST
-            if t.world.contract or not footprint.may_grow_on or monotonic() - t.start > limit:
-                break
+    for number in range(0, _INPUTS, _ROUND):
+        if not t.world.contract and monotonic() - t.start > limit:
+            break
         spout_round(t, limit) if t.kind == "spout" else bolt_round(t, number)
-        if number + _ROUND >= _EARLY:
-            footprint.sample([t.monitor.pid])
-            check_footprint(t, footprint)
-
-
-def check_footprint(t: Talk, footprint: Footprint) -> None:
-    """Fail if the last sample is far above the first one, where the system shows it."""
-    if not footprint.memory:
-        return
-    descriptors = footprint.descriptors[-1] - footprint.descriptors[0]
-    memory = footprint.memory[-1] - footprint.memory[0] >> 20
-    t.check(
-        descriptors < 200,
-        "each input leaves descriptors open: close what is opened for it",
-        "as many as before",
-        f"{descriptors} more",
-    )
-    t.check(
-        memory < 150,
-        "each input leaves memory behind: forget a tuple when it is done",
-        "hardly more than before",
-        f"{memory} MB more",
-    )
 
 
 def bolt_round(t: Talk, number: int) -> None:

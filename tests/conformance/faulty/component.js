@@ -34,7 +34,6 @@ class Component {
   constructor() {
     this.due = [];
     this.inputs = 0;
-    this.leak = [];
     this.work = Promise.resolve();
   }
 
@@ -115,7 +114,6 @@ class Component {
     if (has("no_command")) this.send({working: true});
     if (has("unknown_command")) this.send({command: 'progress'});
     if (has("pid_file_goes") && fs.existsSync(this.file)) fs.unlinkSync(this.file);
-    if (has("leaks_descriptors") && this.inputs < 3000) fs.openSync('/dev/null');
     if (has("silent_after_3000") && this.inputs > 3000) this.handle = () => {};
   }
 

@@ -144,7 +144,6 @@ class Component:
         self.queue = []
         self.due = []
         self.inputs = 0
-        self.kept_memory = []
 
     # ---- output ----
 
@@ -307,15 +306,6 @@ class Component:
             os.unlink(self.file)
         if has("pid_file_goes_later") and self.inputs == 3:
             os.unlink(self.file)
-        if has("leaks_descriptors"):
-            try:
-                os.open(os.devnull, os.O_RDONLY)
-            except OSError:
-                pass
-        if has("leaks_memory"):
-            self.kept_memory.append(b"x" * 60_000)
-        if has("leaks_slowly"):
-            self.kept_memory.append(b"x" * 20_000)
         if has("silent_after_3000") and self.inputs > 3000:
             time.sleep(3600)
         if has("dies_after_2000") and self.inputs > 2000:

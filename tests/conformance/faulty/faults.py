@@ -45,9 +45,7 @@ common/sizes       cb cs  cuts_texts
 common/sizes       cb     cuts_messages
 common/framing     ob     cuts_messages
 common/sizes       cb     small_buffer
-common/sizes       cb cs ob  leaks_memory
-common/sizes       ob os  leaks_slowly
-common/sizes       {ALL}  leaks_descriptors silent_after_3000 dies_after_2000
+common/sizes       {ALL}  silent_after_3000 dies_after_2000
 bolt/ordinary      ob     small_buffer
 common/numbers     cb     numbers_are_texts
 common/numbers     cb cs  all_numbers_are_texts number_texts_are_numbers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -159,25 +158,6 @@ class LeavesAHelperAtAnException(Bolt):
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
         super().do_throw(text)
-
-
-@mutant("bolt", "common/sizes/8")
-class OpensAFileForEachTuple(Bolt):
-    files = []
-
-    def process(self, tup):
-        if len(self.files) < 900:
-            self.files.append(os.open(os.devnull, os.O_RDONLY))
-        super().process(tup)
-
-
-@mutant("spout", "common/sizes/8")
-class KeepsMuchOfEachNext(Spout):
-    kept = []
-
-    def obey(self, message):
-        self.kept.append(b"x" * 50_000)
-        super().obey(message)
 
 
 @mutant("bolt", "common/sizes/8")

@@ -1,4 +1,4 @@
-"""The specs of components of this library's own, for projects that are written over to it in part."""
+"""The specs of components of this library's own, which may stand beside streamparse's in a topology of the DSL."""
 
 from __future__ import annotations
 

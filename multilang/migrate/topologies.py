@@ -1,16 +1,16 @@
-"""Topologies in Clojure and of Flux's, which are written over to Python."""
+"""Topologies in Clojure and of Flux's, which are rewritten in Python."""
 
 from __future__ import annotations
 
 import os
 
-from multilang.compat.clojure import as_dsl
 from multilang.compat.flux import Declared, is_flux
-from multilang.compat.migrate.files import files_of, why_unread
-from multilang.compat.migrate.finding import Finding
-from multilang.compat.migrate.others import OF_PYLEUS
 from multilang.component.errors import ConfigError
 from multilang.loading.topologies import YAML
+from multilang.migrate.clojure import as_dsl
+from multilang.migrate.files import files_of, why_unread
+from multilang.migrate.finding import Finding
+from multilang.migrate.others import OF_PYLEUS
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import stat
 
-from multilang.loading.topologies import YAML
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,11 +19,6 @@ _SKIPPED = {
 def python_files(root: str) -> list[str]:
     """Return the Python files of a project, or the one file."""
     return [path for path in files_of(root) if path.endswith(".py") and not why_unread(path)]
-
-
-def settings_files(root: str) -> list[str]:
-    """Return the files of a project that may have settings, besides those in Python."""
-    return [path for path in files_of(root) if path.endswith((".json", ".toml", *YAML)) and not why_unread(path)]
 
 
 def why_unread(path: str) -> str:

@@ -6,10 +6,10 @@ import os
 import re
 
 from multilang.compat.flux import is_flux
-from multilang.compat.migrate.files import files_of, why_unread
-from multilang.compat.migrate.others import OF_PYLEUS
 from multilang.component.errors import ConfigError
 from multilang.loading.topologies import YAML
+from multilang.migrate.files import files_of, why_unread
+from multilang.migrate.others import OF_PYLEUS
 
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from|import)[ \t]+(?:[\w., \t]*,[ \t]*)?(?:multilang|petrel|pyleus|pystorm|storm|streamparse)\b",

@@ -7,10 +7,10 @@ import os
 import re
 import warnings
 
-from multilang.compat.migrate.files import why_unread
-from multilang.compat.migrate.finding import Finding
-from multilang.compat.migrate.gone import divisions, gone_names
-from multilang.compat.python2 import ABSTRACT, finds_neighbours
+from multilang.migrate.files import why_unread
+from multilang.migrate.finding import Finding
+from multilang.migrate.gone import divisions, gone_names
+from multilang.migrate.python2 import ABSTRACT, finds_neighbours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -219,14 +219,6 @@ def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
                 "give submit --add-jar or --artifacts with its class, and run --stand-in with a component in its place"
             )
             yield Finding(path, node.lineno, what, fix, False)
-    elif called.endswith((".setJavaSpout", ".setJavaBolt")):
-        what = "it declares a component in Java, which only Storm's workers run"
-        yield Finding(
-            path,
-            node.lineno,
-            what,
-            "write it in Python, or declare the topology with JavaBolt or JavaSpout of multilang",
-        )
     elif called in ("Grouping.custom_object", "Grouping.custom_serialized"):
         what = "it names a grouping in Java, which only Storm's workers have"
         yield Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from multilang.compat.migrate.finding import Finding
+from multilang.migrate.finding import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from multilang.compat.migrate.finding import Finding
 from multilang.compat.project import NEEDLESS
+from multilang.migrate.finding import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 
-from multilang.compat.migrate.files import files_of, why_unread
-from multilang.compat.migrate.finding import Finding
-from multilang.compat.migrate.others import OF_PETREL, OF_PYLEUS, in_others
-from multilang.compat.migrate.python import WITHOUT_OUTPUTS, in_python
-from multilang.compat.migrate.settings import in_config
-from multilang.compat.migrate.topologies import dsl_file, dsl_of, in_clojure, in_flux
 from multilang.loading.topologies import YAML
+from multilang.migrate.files import files_of, why_unread
+from multilang.migrate.finding import Finding
+from multilang.migrate.others import OF_PYLEUS, in_petrel, in_pyleus
+from multilang.migrate.python import WITHOUT_OUTPUTS, in_python
+from multilang.migrate.requirements import in_requirements, is_requirements
+from multilang.migrate.settings import in_config
+from multilang.migrate.topologies import dsl_file, dsl_of, in_clojure, in_flux
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
         root: The folder or the file.
         rewritten: Whether Python 2 has been rewritten already, so that what is left is for the user.
     """
-    found: list[Finding] = []
+    found = list(in_petrel(root))
     for path in files_of(root):
         name = os.path.basename(path)
-        unread = why_unread(path) if name.endswith((".py", ".json", ".clj")) or name in OF_PETREL else ""
+        looked_at = name.endswith((".py", ".json", ".clj")) or is_requirements(path)
+        unread = why_unread(path) if looked_at else ""
         if unread:
             found.append(Finding(path, 0, unread, "look at it by hand", False))
         elif name.endswith(".py"):
@@ -40,13 +42,15 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
                 found.append(in_clojure(path))
         elif name == "config.json":
             found += in_config(path)
-        elif name.endswith(YAML) and name != OF_PYLEUS and not why_unread(path):
+        elif is_requirements(path):
+            found += in_requirements(path, root)
+        elif name == OF_PYLEUS:
+            found.append(in_pyleus(path))
+        elif name.endswith(YAML) and not why_unread(path):
             found += in_flux(path)
-        else:
-            found += in_others(path, name)
     given = {f"{name}{WITHOUT_OUTPUTS}" for name in _outputs_given(root)}
     return sorted(
-        (each for each in found if each.what not in given), key=lambda each: (each.path, each.line, each.what)
+        {each for each in found if each.what not in given}, key=lambda each: (each.path, each.line, each.what)
     )
 
 
