@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.topology.conf_keys import check_built, check_keys, renamed
 from multilang.topology.conf_values import check_values
 from multilang.topology.errors import TopologyError, did_you_mean
-from multilang.topology.spec import MAX_PARALLELISM, TASKS, ComponentSpec, Input, describe, is_count
+from multilang.topology.spec import TASKS, ComponentSpec, Input, describe, is_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from multilang.topology.home import Home
 
-__all__ = ["ACKER", "MAX_PARALLELISM", "TASKS", "ComponentSpec", "Input", "Topology", "describe", "is_count"]
+__all__ = ["ACKER", "TASKS", "ComponentSpec", "Input", "Topology", "describe", "is_count"]
 
 ACKER = "__acker"
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from multilang.topology.home import Home
 
 TASKS = "topology.tasks"
-MAX_PARALLELISM = "topology.max.task.parallelism"
+_MAX_PARALLELISM = "topology.max.task.parallelism"
 
 
 class Input:
@@ -117,7 +117,7 @@ class ComponentSpec:
         parallelism, tasks = self.declared
         if tasks is None:
             tasks = _count(self, TASKS, conf) or parallelism
-        limit = _count(self, MAX_PARALLELISM, conf)
+        limit = _count(self, _MAX_PARALLELISM, conf)
         self.tasks = min(tasks, limit) if limit else tasks
         self.parallelism = min(parallelism, self.tasks)
 
