@@ -40,23 +40,6 @@ if TYPE_CHECKING:
 
         def __call__(self, rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None: ...
 
-    class TakesRows(Protocol):
-        """The part of a collector that has a basic bolt emit rows, and get them."""
-
-        def runs(
-            self,
-            execute: Callable[[Tuple], None],
-            process: Callable[[Tuple], None],
-            failed: Callable[[Tuple, Exception], None],
-        ) -> Callable[[Tuple], None]:
-            """Take what runs the bolt, and return what runs one tuple through it.
-
-            Args:
-                execute: Runs one tuple, acks it, and handles its exception.
-                process: Runs one tuple that is no tick, and does no more.
-                failed: Handles the exception of a tuple, or raises it if that ends the task.
-            """
-
     class SpoutEmit(Protocol):
         """A spout's emit; see Spout.emit."""
 
@@ -141,7 +124,6 @@ class BoltCollector(Collector):
         knows_tasks: True if an emit gets its task ids without waiting for them.
         numbered: The class of the inputs that are known by two numbers, their ``root`` and their ``edge``, which may be
             appended to ``kept`` in the place of a deferred ack of theirs; None: there are none. See ``restored``.
-        rows: Has what the bolt emits go together (``multilang.runtime.rows``); None: each tuple goes by itself.
         execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
         take_run: The component's function that processes tuples in a row as its ``process`` would, and raises for one; None:
             it has none.
@@ -161,7 +143,6 @@ class BoltCollector(Collector):
     fail_acked: Callable[[Tuple], None]
 
     numbered: type[Tuple] | None = None
-    rows: TakesRows | None = None
     execute_many: Callable[[Tuples], None] | None = None
     take_run: Callable[[Iterator[Tuple]], None] | None = None
     execute_run: Callable[[list[Tuple], Iterator[Tuple]], None] | None = None
@@ -169,12 +150,6 @@ class BoltCollector(Collector):
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         super().__init__(scope, reported)
         self.fail_acked = _ignore
-
-    def gather_rows(self) -> None:
-        """Have what a basic bolt emits go together, where the engine can do so; called before the bolt is connected.
-
-        Then ``rows`` is to be told what runs a tuple through the bolt.
-        """
 
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         """Ack or fail those of the inputs that are neither acked nor failed."""

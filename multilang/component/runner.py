@@ -37,8 +37,6 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
         raise ConfigError(
             f"{type(bolt).__name__}.on_exception is {bolt.on_exception!r}; write {END!r}, {FAIL!r} or {FAIL_AND_END!r}"
         )
-    if isinstance(bolt, BasicBolt):
-        collector.gather_rows()
     _connect(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
@@ -157,17 +155,14 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 process(tup)
             if tup.unfinished:
                 ack(tup)
-        except Exception as error:  # noqa: BLE001  # user code
-            failed(tup, error)
+        except FailedException as error:
+            _fail(bolt, collector, tup, error)
+        except Exception as error:
+            if _ends(bolt, collector, tup, error):
+                raise
         scope.current = None
 
-    def failed(tup: Tuple, error: Exception) -> None:
-        if isinstance(error, FailedException):
-            _fail(bolt, collector, tup, error)
-        elif _ends(bolt, collector, tup, error):
-            raise error
-
-    return execute if collector.rows is None else collector.rows.runs(execute, process, failed)
+    return execute
 
 
 def _ends(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: Exception) -> bool:

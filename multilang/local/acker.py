@@ -91,15 +91,9 @@ class Acker:
             for each in members:
                 self.fail(each)
 
-    def ack(self, root: int, value: int, messages: int = 1) -> None:
-        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor.
-
-        Args:
-            root: The root.
-            value: The xor of these, of all tuples that are acked together.
-            messages: The number of these tuples, each of which counts as a message.
-        """
-        self.heard += messages
+    def ack(self, root: int, value: int) -> None:
+        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
+        self.heard += 1
         newest = self.newest
         entry = newest.get(root)
         if entry is not None:
@@ -111,8 +105,7 @@ class Acker:
                 self.answered += 1
                 self.complete(((entry >> _TASK_BITS) - 1, root, True))
         elif (bucket := self._bucket(root)) is None:
-            if messages:
-                newest[root] = value
+            newest[root] = value
         else:
             self._change(bucket, root, bucket[root] ^ value)
 

@@ -27,7 +27,6 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
-        rows: Runs tuples that are still rows, and chooses what runs one tuple; None: it takes no rows.
         execute_run: Runs tuples in a row; None: it takes them one by one. See BoltCollector.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
@@ -54,7 +53,6 @@ class BoltActor:
         "last_secs",
         "measured",
         "plan",
-        "rows",
         "stats",
         "timers",
         "works_before",
@@ -66,7 +64,6 @@ class BoltActor:
         self.component: Any = None
         self.commits = getattr(plan.spec.component, "commits", False)
         self.execute: Callable[[Any], object]
-        self.rows: Any = None
         self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
         self.countdown = self.every = 1
         self.counted = 0
@@ -87,9 +84,6 @@ class BoltActor:
         """Begin the next countdown, because the last one is over."""
         self.counted += self.every
         self.countdown = self.every = SAMPLE_EVERY
-        if self.rows is not None:
-            self.rows.look(self.counted)
-            self.execute = self.rows.execute_one
 
     def took(self, secs: float) -> None:
         """Note the measured time of a tuple, which stands for all since the last one that was measured."""

@@ -2,8 +2,7 @@
 
 Tuples are run one after the other, depth first: everything that a call into a component emitted is processed before
 anything else. So a spout is asked for its next tuple only when nothing is queued, and the queue never holds more than
-one call of each component on the way emitted. Tuples from one task to another keep their order. The rows of basic bolts
-(``multilang.runtime.rows``) are run some hundreds at a time.
+one call of each component on the way emitted. Tuples from one task to another keep their order.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
     from multilang.runtime.clock import Clock
     from multilang.runtime.plan import Plan
-    from multilang.runtime.rows import Rows
     from multilang.runtime.tuples import LocalTuple
 
 _LOOK_SECS = 1.0  # between two reports of repeated errors
@@ -48,7 +46,6 @@ class InProcessTopology(ActorTopology):
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
         self._done: list[tuple[int, int, bool]] = []  # (spout task, root id, ok), from the ackers
-        self._row_receivers: dict[int, _RowEntry] = {}
         self._ackers = [Acker(self._done.append) for _ in plan.ackers]
         super().__init__(plan, clock, capture, rng, fail_fast)
         self._timers = Timers(clock)
@@ -58,12 +55,6 @@ class InProcessTopology(ActorTopology):
         for actor in self.bolts.values():
             if actor.plan.component in back:
                 self.receivers[actor.plan.id] = _CycleEntry(self._cycle, actor)
-
-    def start(self, actor: BoltActor | SpoutActor) -> None:
-        super().start(actor)
-        id = actor.plan.id
-        if isinstance(actor, BoltActor) and actor.rows is not None and self.receivers[id] is actor:
-            self._row_receivers[id] = _RowEntry(actor, self.out, self._run, self._bolt_died)
 
     def _open(self) -> None:
         for each in self.actors:
@@ -79,7 +70,7 @@ class InProcessTopology(ActorTopology):
         ackers = self._ackers
         n = len(ackers)
         init: Callable[[int, int, int], None] | None = None
-        ack: Callable[..., None] = _nothing
+        ack: Callable[[int, int], None] = _nothing
         fail: Callable[[int], None] = _nothing
         if n == 1:
             init, ack, fail = ackers[0].init, ackers[0].ack, ackers[0].fail
@@ -88,8 +79,8 @@ class InProcessTopology(ActorTopology):
             def init(root: int, value: int, task: int) -> None:
                 ackers[root % n].init(root, value, task)
 
-            def ack(root: int, value: int, messages: int = 1) -> None:
-                ackers[root % n].ack(root, value, messages)
+            def ack(root: int, value: int) -> None:
+                ackers[root % n].ack(root, value)
 
             def fail(root: int) -> None:
                 ackers[root % n].fail(root)
@@ -97,7 +88,6 @@ class InProcessTopology(ActorTopology):
         return Links(
             out=self.out,
             receivers=self.receivers,
-            row_receivers=self._row_receivers,
             init=init,
             ack=ack,
             fail=fail,
@@ -450,41 +440,6 @@ class _CycleEntry:
     def __init__(self, cycle: _Cycle, actor: BoltActor) -> None:
         self.countdown = -1
         self.execute = lambda tup: cycle.put(actor, tup)
-
-
-class _RowEntry:
-    """The receiver of a task's rows; ``emits`` says whether anybody gets what it emits."""
-
-    __slots__ = ("countdown", "emits", "execute")
-
-    def __init__(
-        self,
-        actor: BoltActor,
-        out: list[tuple[Any, Any]],
-        run: Callable[[Sequence[tuple[Any, Any]]], None],
-        died: Callable[[Any, BaseException, Any], None],
-    ) -> None:
-        self.countdown = -1
-        self.emits = any(route.choose is not None for route in actor.plan.routes.values())
-
-        def execute(batch: Rows) -> None:
-            while batch.at < len(batch.groups):
-                before = batch.executed
-                start = perf_counter()
-                failure: Any = None
-                try:
-                    actor.rows.execute(batch)
-                except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-                    failure = error
-                actor.took_run(perf_counter() - start, batch.executed - before)
-                mine = out[:]
-                del out[: len(mine)]  # before a new task is started, which clears it if it can't be
-                if failure is not None:
-                    died(actor, failure, batch.died_of)
-                if mine:
-                    run(mine)
-
-        self.execute = execute
 
 
 def _nothing(*_: int) -> None:

@@ -16,7 +16,6 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.edges import edges
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import LinkedCollector
-from multilang.runtime.rows import RowCollector, takes_rows
 from multilang.runtime.tuples import LocalTuple, Origin
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in this process."""
 
     numbered = LocalTuple
-    rows: RowCollector | None = None
 
     def __init__(
         self,
@@ -56,14 +54,7 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
-    def gather_rows(self) -> None:
-        if takes_rows(self._emitter):
-            self.rows = rows = RowCollector(self._emitter, self.scope, self.emit_anchored, self.emit_many_anchored)
-            self.emit_anchored, self.emit_many_anchored = rows.emit, rows.emit_many
-
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
-        if self._emitter.gathers:
-            self._emitter.row_collector.end()
         links = self._links
         if ok and links.acker is not None and not links.named:
             links.acker.ack_many(_acked(tups, self.ack, self._emitter.stats))
@@ -137,7 +128,6 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
-    rows = emitter.rows
     new = LocalTuple.__new__
 
     def emit(  # noqa: C901
@@ -147,15 +137,10 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         direct_task: int | None = None,
         need_task_ids: bool = False,
         on_task_ids: OnTaskIds | None = None,
-        is_checked: bool = False,  # they are the values as received, of a regular emit to the default stream
     ) -> list[int] | None:
-        if rows:
-            emitter.row_collector.send()
         route: Any = default if stream is None else routes.get(stream)
         row: Any = None
-        if is_checked:
-            row = values
-        elif route is not None and direct_task is None:
+        if route is not None and direct_task is None:
             try:
                 if len(values) == route.width:
                     row = normalize(values)
@@ -232,8 +217,6 @@ def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
         return emitter.checked(values, route.stream, None)[0]
 
     def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
-        if emitter.rows:
-            emitter.row_collector.send()
         route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
         kind: type = type(anchors)
         if route is None or not anchors or (kind is not list and kind is not tuple):
@@ -271,11 +254,8 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
     stats = emitter.stats
     named = emitter.links.named
     ack_root = emitter.links.ack
-    acker = emitter.links.acker
 
     def ack(tup: Any) -> None:
-        if emitter.gathers:
-            emitter.row_collector.end()
         if type(tup) is not LocalTuple or not tup.unfinished:
             tup = emitter.received(tup, "ack")
         tup.unfinished = False
@@ -285,10 +265,8 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
             if type(root) is not int:
                 for each, edge in root.items():
                     ack_root(each, edge ^ tup.edge)
-            elif acker is None:
-                ack_root(root, tup.edge)
             else:
-                acker.ack(root, tup.edge)
+                ack_root(root, tup.edge)
         elif tup.edge:
             stats.idle -= 1
         if named:
@@ -319,8 +297,6 @@ def _bolt_fail(emitter: TupleEmitter) -> Settle:
     fail_root = emitter.links.fail
 
     def fail(tup: Any) -> None:
-        if emitter.gathers:
-            emitter.row_collector.end()
         tup = emitter.received(tup, "fail")
         tup.unfinished = False
         if tup.origin.is_question:

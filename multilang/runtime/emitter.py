@@ -28,11 +28,6 @@ class TupleEmitter:
         self.links = links
         self.stats = stats
         self.routes = plan.routes
-        # Of a task whose emits may become rows, there is a RowCollector. It sets ``gathers`` while they do, and what it has not
-        # sent is in ``rows``. Before anything that might overtake them it is to send them; before an ack or fail, to end this.
-        self.row_collector: Any = None
-        self.gathers = False
-        self.rows: list[Any] = []
         # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
         # only what looks suspicious to the closures, and what it writes is thrown away.
         self.wire = ChildConnection()
@@ -118,8 +113,7 @@ class TupleEmitter:
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
         """Return the task ids of an emit if they were asked for.
 
-        A callback gets them once the current call into the component has returned, as on the wire. In process, a basic bolt that
-        gets rows may have processed more of them by then.
+        A callback gets them once the current call into the component has returned, as on the wire.
 
         Args:
             targets: The tasks that got the tuple; for a direct emit the task that it names.
