@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.component.many import Tuples
@@ -122,13 +122,7 @@ class BoltCollector(Collector):
         fail_acked: Fails what an acked tuple belongs to, if that is still possible, after its ``process`` raised.
         takes_threads: True if the component's own threads may call it at any time.
         knows_tasks: True if an emit gets its task ids without waiting for them.
-        numbered: The class of the inputs that are known by two numbers, their ``root`` and their ``edge``, which may be
-            appended to ``kept`` in the place of a deferred ack of theirs; None: there are none. See ``restored``.
         execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
-        take_run: The component's function that processes tuples in a row as its ``process`` would, and raises for one; None:
-            it has none.
-        execute_run: Runs tuples that are in a list through a component that takes them in a row, given the list and an
-            iterator over it, which after an exception is behind the tuple that raised it; None: it takes them one by one.
     """
 
     takes_threads = False
@@ -142,10 +136,7 @@ class BoltCollector(Collector):
     fail: Settle
     fail_acked: Callable[[Tuple], None]
 
-    numbered: type[Tuple] | None = None
     execute_many: Callable[[Tuples], None] | None = None
-    take_run: Callable[[Iterator[Tuple]], None] | None = None
-    execute_run: Callable[[list[Tuple], Iterator[Tuple]], None] | None = None
 
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         super().__init__(scope, reported)
@@ -182,14 +173,6 @@ class BoltCollector(Collector):
         for tup in tups:
             tup.unfinished = True
             settle(tup)
-
-    def restored(self, kept: list[Any]) -> list[Tuple]:
-        """Return inputs that stand for those whose two numbers are in ``kept``, to anchor to and to ack, and empty ``kept``.
-
-        Args:
-            kept: The root and the edge of each; only inputs of the class ``numbered`` have these.
-        """
-        raise NotImplementedError
 
 
 def one_by_one(emit: Emit) -> EmitMany:

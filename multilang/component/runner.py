@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import length_hint
-
 from multilang.component.base import attach, collector_of, end
 from multilang.component.bolt import END, FAIL, FAIL_AND_END, BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
@@ -13,7 +11,7 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from multilang.component.base import Component
@@ -50,8 +48,6 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
             process = middleware.process(bolt, process)
     elif many is not None:
         collector.execute_many = _many(bolt, collector, many)
-    elif (take := collector.take_run) is not None:
-        collector.execute_run = _run(bolt, collector, take)
     return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
 
 
@@ -100,21 +96,6 @@ def _many(bolt: Bolt, collector: BoltCollector, process_many: Callable[[Tuples],
             if ends:
                 raise
         scope.current = None
-
-    return execute
-
-
-def _run(
-    bolt: Bolt, collector: BoltCollector, take: Callable[[Iterator[Tuple]], None]
-) -> Callable[[list[Tuple], Iterator[Tuple]], None]:
-    def execute(tups: list[Tuple], left: Iterator[Tuple]) -> None:
-        while True:
-            try:
-                take(left)
-            except FailedException as error:
-                _fail(bolt, collector, tups[-1 - length_hint(left)], error)
-            else:
-                return
 
     return execute
 

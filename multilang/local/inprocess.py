@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -352,8 +351,6 @@ def _depth_first(
     """Return the function that makes deliveries, each followed by all that it leads to."""
 
     def run(items: Sequence[tuple[Any, Any]]) -> None:
-        if len(items) > 1 and _takes_run(items[0][0]):
-            items = run_in_a_row(items)
         for actor, tup in items:
             left = actor.countdown - 1
             try:
@@ -372,38 +369,7 @@ def _depth_first(
                 del out[: len(mine)]
                 run(mine)
 
-    def run_in_a_row(items: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
-        """Make the deliveries to tasks that take tuples in a row, and return the others, those after an error among them."""
-        rows: dict[Any, list[Any]] = {}
-        others: list[tuple[Any, Any]] = []
-        for item in items:
-            actor, tup = item
-            if actor in rows:
-                rows[actor].append(tup)
-            elif _takes_run(actor):
-                rows[actor] = [tup]
-            else:
-                others.append(item)
-        for actor, tups in rows.items():
-            left = iter(tups)
-            start = perf_counter()
-            try:
-                actor.execute_run(tups, left)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-                died(actor, error, tups[-1 - length_hint(left)])
-            actor.took_run(perf_counter() - start, len(tups) - length_hint(left))
-            others += [(actor, tup) for tup in left]
-            if out:
-                mine = out[:]
-                del out[: len(mine)]
-                run(mine)
-        return others
-
     return run
-
-
-def _takes_run(receiver: Any) -> bool:
-    return type(receiver) is BoltActor and receiver.execute_run is not None
 
 
 class _Cycle:

@@ -16,7 +16,7 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.edges import edges
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import LinkedCollector
-from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 class LocalBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in this process."""
-
-    numbered = LocalTuple
 
     def __init__(
         self,
@@ -106,15 +104,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
             else:
                 ack(root, edge)
         kept.clear()
-
-    def restored(self, kept: list[Any]) -> list[Tuple]:
-        pairs = iter(kept)
-        origin = Origin("", "", 0, ())
-        found: list[Tuple] = [
-            LocalTuple([], DEFAULT_STREAM, origin, root, edge) for root, edge in zip(pairs, pairs, strict=True)
-        ]
-        kept.clear()
-        return found
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
