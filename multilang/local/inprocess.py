@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.garbage import collect_rarely
-from multilang.local.acker import JOINED, Acker
+from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle
 from multilang.runtime.clock import Timers
@@ -233,9 +233,6 @@ class InProcessTopology(ActorTopology):
         told = -1
         spout: Any = None
         for task, root, ok in settled:
-            if task == JOINED:
-                self._ackers[0].part(root, ok)
-                continue
             if task != told:
                 told, spout = task, self.spouts[task]
             entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Scope, Settle
+    from multilang.component.collector import Anchors, Emit, OnTaskIds, Scope, Settle
     from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.links import Links
-    from multilang.runtime.plan import Route, TaskPlan
+    from multilang.runtime.plan import TaskPlan
 
 
 class LocalBoltCollector(LinkedCollector, BoltCollector):
@@ -44,7 +44,7 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         self.knows_tasks = links.at_once
         self.emit = _bolt_emit(self.scope, emitter, automatic=False)
         self.emit_anchored = _bolt_emit(self.scope, emitter, automatic=True)
-        self.emit_many = _bolt_emit_many(emitter, self.emit)
+        self.emit_many = one_by_one(self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
         self.ack = _bolt_ack(emitter)
         self.fail = _bolt_fail(emitter)
@@ -171,9 +171,8 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 else:
                     emitter.deliver(route, row, targets, edges((anchor,), getrandbits))
             else:
-                roots = emitter.roots(emitter.live(anchors, row, stream, direct_task))
-                emitter.deliver(route, row, targets, roots)
-                emitter.delivered(roots)
+                live = emitter.live(anchors, row, stream, direct_task)
+                emitter.deliver(route, row, targets, edges(live, getrandbits))
         elif anchors is None or kind is list or kind is tuple:
             if len(targets) == 1 and route.captured is None:
                 stats.emitted += 1
@@ -188,54 +187,6 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         return None
 
     return emit
-
-
-def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
-    """Make a bolt's emit_many: tuples with several anchors have one root together, where the acker can join roots."""
-    one_by_one_ = one_by_one(emit)
-    routes, stats = emitter.routes, emitter.stats
-    append, receivers = emitter.links.out.append, emitter.links.receivers
-    new = LocalTuple.__new__
-
-    def row_of(values: Values, route: Route) -> list[Any]:
-        try:
-            if len(values) == route.width:
-                return normalize(values)
-        except (TypeError, UnserializableValue):
-            pass  # the wire's end says what is wrong
-        return emitter.checked(values, route.stream, None)[0]
-
-    def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
-        route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
-        kind: type = type(anchors)
-        if route is None or not anchors or (kind is not list and kind is not tuple):
-            one_by_one_(rows, stream, anchors)
-            return
-        choose = route.choose
-        roots: Any = None
-        try:
-            for values in rows:
-                row = row_of(values, route)
-                if roots is None:
-                    roots = emitter.roots(emitter.live(anchors, row, stream, None))
-                targets = () if choose is None else choose(row)
-                if len(targets) > 1 or route.captured is not None:
-                    emitter.deliver(route, row, targets, roots)
-                    continue
-                stats.emitted += 1
-                if targets:
-                    stats.transferred += 1
-                    tup = new(LocalTuple)  # as in emit
-                    tup.values = row
-                    tup.stream = route.stream
-                    tup.origin = route.origin
-                    tup.root, tup.edge = roots()
-                    tup.unfinished = True
-                    append((receivers[targets[0]], tup))
-        finally:
-            emitter.delivered(roots)
-
-    return emit_many
 
 
 def _bolt_ack(emitter: TupleEmitter) -> Settle:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from multilang.protocol import ChildConnection, Tuple
 from multilang.protocol.codec import dumps, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.edges import Joined, edges, have_several_roots
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
@@ -96,19 +95,6 @@ class TupleEmitter:
         self.deliver(route, values, targets, roots)
         assert init is not None
         init(root, total, self.plan.id)
-
-    def roots(self, anchors: Sequence[LocalTuple]) -> Callable[[], tuple[Any, int]]:
-        """Return the function that gives each target its roots and edge; ``delivered`` is to be called after the last one."""
-        getrandbits = self.links.getrandbits
-        if self.links.acker is not None and len(anchors) > 1 and have_several_roots(anchors):
-            return Joined(anchors, getrandbits)
-        return edges(anchors, getrandbits)
-
-    def delivered(self, roots: Callable[[], tuple[Any, int]] | None) -> None:
-        """Take note that nothing more will be delivered with these roots."""
-        if type(roots) is Joined and roots.total:
-            assert self.links.acker is not None
-            self.links.acker.join(roots.root, roots.total, roots.members)
 
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
         """Return the task ids of an emit if they were asked for.

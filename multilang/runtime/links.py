@@ -28,9 +28,6 @@ class DirectAcker(Protocol):
     def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Take the acks of several roots: (root, value) of each."""
 
-    def join(self, root: int, value: int, members: dict[int, int]) -> None:
-        """Take a new root that stands for several, and the xor of its edges."""
-
 
 class Links:
     """The connections of a task's collector.
