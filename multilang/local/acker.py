@@ -82,26 +82,6 @@ class Acker:
         else:
             self._change(bucket, root, bucket[root] ^ value)
 
-    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Handle ``__ack_ack`` of several roots: (root, value) of each."""
-        newest, ack, complete = self.newest, self.ack, self.complete
-        heard = answered = 0
-        for root, value in pairs:
-            entry = newest.get(root)
-            if entry is None:
-                ack(root, value)
-                continue
-            heard += 1
-            entry ^= value
-            if entry & _VALUE or not entry >> _TASK_BITS:
-                newest[root] = entry
-            else:  # the same as in _change, without a call
-                del newest[root]
-                answered += 1
-                complete(((entry >> _TASK_BITS) - 1, root, True))
-        self.heard += heard
-        self.answered += answered
-
     def fail(self, root: int) -> None:
         """Handle ``__ack_fail``: a tuple of this root failed, so that the root fails at once."""
         self.heard += 1

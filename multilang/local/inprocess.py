@@ -22,7 +22,7 @@ from multilang.runtime.task import Later
 from multilang.topology.graph import cyclic, subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from random import Random
     from typing import Any
 
@@ -344,10 +344,10 @@ class InProcessTopology(ActorTopology):
 
 def _depth_first(
     out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
-) -> Callable[[Sequence[tuple[Any, Any]]], None]:
+) -> Callable[[Iterable[tuple[Any, Any]]], None]:
     """Return the function that makes deliveries, each followed by all that it leads to."""
 
-    def run(items: Sequence[tuple[Any, Any]]) -> None:
+    def run(items: Iterable[tuple[Any, Any]]) -> None:
         for actor, tup in items:
             left = actor.countdown - 1
             try:

@@ -19,7 +19,7 @@ from multilang.runtime.links import LinkedCollector
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from multilang.component.collector import Anchors, Emit, OnTaskIds, Scope, Settle
@@ -52,13 +52,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
-    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
-        links = self._links
-        if ok and links.acker is not None and not links.named:
-            links.acker.ack_many(_acked(tups, self.ack, self._emitter.stats))
-        else:
-            super().settle_many(tups, ok)
-
     def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
 
@@ -88,11 +81,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         else:
             stats.failed += len(kept) // 2
         pairs = iter(kept)
-        acker = self._links.acker
-        if ok and acker is not None and dict not in map(type, kept):
-            acker.ack_many(zip(pairs, pairs, strict=True))
-            kept.clear()
-            return
         for root, edge in zip(pairs, pairs, strict=True):
             several = type(root) is dict
             if not ok:
@@ -213,21 +201,6 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
             named.pop(tup.id, None)
 
     return ack
-
-
-def _acked(tups: Iterable[Any], ack: Settle, stats: TaskStats) -> Iterator[tuple[int, int]]:
-    """Yield root and edge of each unfinished tuple, which counts as acked; ack those that have not just one root."""
-    for tup in tups:
-        if not tup.unfinished:
-            continue
-        if type(tup) is LocalTuple:
-            root = tup.root
-            if root and type(root) is int:
-                tup.unfinished = False
-                stats.acked += 1
-                yield root, tup.edge
-                continue
-        ack(tup)
 
 
 def _bolt_fail(emitter: TupleEmitter) -> Settle:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from multilang.component.collector import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     from multilang.runtime.plan import TaskPlan
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 
 
 class DirectAcker(Protocol):
-    """An acker that a collector calls without a message; the embedded cluster's explains its attributes."""
+    """An acker to which a spout adds many roots without messages; the embedded cluster's explains its attributes."""
 
     newest: dict[int, int]
     heard: int
 
     def begun(self, spout_task: int) -> int:
         """Return what is or-ed to the edge of a new root of a spout task, to be its entry in ``newest``."""
-
-    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Take the acks of several roots: (root, value) of each."""
 
 
 class Links:
