@@ -22,7 +22,7 @@ from typing import Any
 from multilang import BasicBolt, Spout, StatefulBasicBolt, TopologyBuilder
 from multilang.state.admin import StoredStates
 from spark_bridge.job import run_topology
-from spark_bridge.job.states import conf_of
+from spark_bridge.job.state import conf_of
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
 

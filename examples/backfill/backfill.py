@@ -29,7 +29,7 @@ from multilang import LocalCluster
 from multilang.state.admin import StoredStates
 from spark_bridge import PublishedSource, publish
 from spark_bridge.job import run_topology
-from spark_bridge.job.states import conf_of
+from spark_bridge.job.state import conf_of
 from spark_bridge.session import session
 
 if TYPE_CHECKING:

@@ -164,9 +164,8 @@ def _run(
         check_output(output, overwrite or goes_on)
     try:
         from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
-        from spark_bridge.job.checks import outputs_of
-        from spark_bridge.job.declared import as_declared
-        from spark_bridge.job.sinks import check_sink
+        from spark_bridge.job.plan import as_declared, outputs_of
+        from spark_bridge.job.result import check_sink
         from spark_bridge.job.sources import check_sources
         from spark_bridge.job.watch import SPARK_ERRORS, readable
         from spark_bridge.session import SessionError, session

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.topology import Topology
     from spark_bridge.job import JobResult
 
-FORMATS = ("json", "parquet", "orc", "csv", "delta", "iceberg")  # those of spark_bridge.job.sinks
+FORMATS = ("json", "parquet", "orc", "csv", "delta", "iceberg")  # those of spark_bridge.job.result
 READERS = {".parquet": "parquet", ".orc": "orc", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv"}
 _COMPRESSED = (".gz", ".bz2", ".deflate", ".lz4", ".snappy", ".zst")  # Spark unpacks such files
 _MAGIC = {b"PAR1": ".parquet", b"ORC": ".orc", b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst"}
@@ -228,7 +228,7 @@ def streaming(spark: SparkSession, topology: Topology, name: str, place: str) ->
     """
     reader, place = reader_of(place), _place(spark, place)
     if reader is None:
-        from spark_bridge.job.declared import as_declared
+        from spark_bridge.job.plan import as_declared
         from spark_bridge.job.sources import fields_of_rows
 
         spec = as_declared(topology).components.get(name)

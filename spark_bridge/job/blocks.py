@@ -8,18 +8,21 @@ so that each is there exactly once however often Spark tried a task.
 
 from __future__ import annotations
 
+import os
 import pickle
 from array import array
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
 FAILED, STATE, ROWS, OUTPUT, REPORT = range(5)  # in the order in which a worker reads them
 END = 1 << 30  # the level after the last
 LIMIT = 8192  # rows of a block: few enough to be held for each target, and enough to make the cost of a row small
+IN_MEMORY = 64 << 20  # bytes of blocks; more of them wait on disk
 
 
 class Record(NamedTuple):
@@ -150,3 +153,71 @@ class Ledger:
     def as_dict(self) -> dict[tuple[int, int], tuple[int, int]]:
         """Return the rows and the sum of checksums for each worker at the other end."""
         return {end: (rows, sums) for end, (rows, sums) in self._sums.items()}
+
+
+class Arrivals:
+    """The blocks of one worker.
+
+    They wait in memory, or in a file beyond a bound, until the last one has come. Then they are read by sender and
+    number, so that a task that Spark runs a second time gets the same tuples in the same order.
+    """
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY, dir=_folder())  # noqa: SIM115  # closed by close
+        self._index: list[tuple[tuple[int, int, int, int], Record, int, int]] = []
+        self._end = 0
+        self.ledger = Ledger()
+
+    def put(self, record: Record) -> None:
+        """Add one block, in any order."""
+        payload = record.payload
+        self._file.write(payload)
+        key = (record.kind, record.from_level, record.from_worker, record.number)
+        self._index.append((key, record._replace(payload=b""), self._end, len(payload)))
+        self._end += len(payload)
+        if record.kind == ROWS:
+            self.ledger.add(record.from_level, record.from_worker, record.rows, payload)
+
+    def __iter__(self) -> Iterator[Record]:
+        """Iterate over all blocks: states first, then rows."""
+        self._index.sort(key=lambda entry: entry[0])
+        for _, record, start, length in self._index:
+            self._file.seek(start)
+            yield record._replace(payload=self._file.read(length))
+
+    def close(self) -> None:
+        """Free the memory, or the file."""
+        self._file.close()
+
+
+def _folder() -> str | None:
+    """Return Spark's folder for data that does not fit in memory."""
+    for folder in os.environ.get("SPARK_LOCAL_DIRS", "").split(","):
+        if os.path.isdir(folder) and os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+def record_of(pair: tuple[int, Any]) -> Any:
+    """Return the record of a pair that is partitioned by its key."""
+    return pair[1]
+
+
+def keyed(record: Any) -> tuple[int, Any]:
+    """Return a record with a key."""
+    return 0, record
+
+
+def is_report(record: Any) -> bool:
+    """Return whether a record is a task's report of its round."""
+    return record[0] == REPORT  # type: ignore[no-any-return]
+
+
+def comes_here(record: Any, tasks: frozenset[int] | None) -> bool:
+    """Return whether the driver wants the record: reports, and what the bolts of these tasks (None: of all) know."""
+    return is_report(record) or (is_state(record) and (tasks is None or record[6] in tasks))
+
+
+def is_state(record: Any) -> bool:
+    """Return whether a record is what a bolt knew at the end of its round."""
+    return record[0] == STATE  # type: ignore[no-any-return]

@@ -14,7 +14,7 @@ from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.emitter import TupleEmitter
-from spark_bridge.job.tuples import SparkTuple, joined
+from spark_bridge.job.routes import SparkTuple, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
@@ -19,30 +19,29 @@ from multilang.state.names import namespace
 from multilang.transactional.parts import late
 from multilang.windowing.batches import KEY as BATCH
 from spark_bridge.installed import unsuitable
-from spark_bridge.job.by_value import by_value
-from spark_bridge.job.checks import check_spouts, check_state, outputs_of, windowed_bolts
+from spark_bridge.job.blocks import comes_here, is_report, is_state, keyed, record_of
 from spark_bridge.job.columns import check_types
-from spark_bridge.job.conclusion import conclude, counters_of
-from spark_bridge.job.cut import Cut
-from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
-from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
-from spark_bridge.job.fingerprint import fingerprint
-from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, in_order
-from spark_bridge.job.maps import check_maps
-from spark_bridge.job.records import comes_here, is_report, is_state, keyed, record_of, stage_function
-from spark_bridge.job.reports import RoundReport, Unchanged
+from spark_bridge.job.plan import (
+    as_declared,
+    by_value,
+    check_maps,
+    check_spouts,
+    check_state,
+    is_transactional,
+    outputs_of,
+    windowed_bolts,
+)
 from spark_bridge.job.result import JobResult, ReportedError
-from spark_bridge.job.sources import SourceReader, check_sources, fields_of_rows, rows_of
-from spark_bridge.job.spec import RunSpec
+from spark_bridge.job.rounds import EmittedFeed, RoundReport, RowFeed, Unchanged, sources_of
+from spark_bridge.job.sources import Cut, SourceReader, check_sources, fields_of_rows, fingerprint, rows_of
 from spark_bridge.job.spouts import SpoutFeed
-from spark_bridge.job.stateful import joined, split
-from spark_bridge.job.states import NoStates, initial_and_saved, is_stateful
-from spark_bridge.job.status import components_of, errors_of
-from spark_bridge.job.transactional import running
-from spark_bridge.job.transactions import Transactions
+from spark_bridge.job.state import NoStates, initial_and_saved, is_stateful, joined, split
+from spark_bridge.job.status import components_of, conclude, counters_of, errors_of
+from spark_bridge.job.transactions import Transactions, running
 from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, raise_readable
+from spark_bridge.job.worker import Job, stage_function
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -53,12 +52,51 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from multilang.topology.model import Topology
-    from spark_bridge.job.stateful import Rows
-    from spark_bridge.job.states import Where
+    from spark_bridge.job.state import Rows, States, Where
     from spark_bridge.sources.source import PartitionSource
 
 MAX_ERRORS = 100  # kinds of errors in the result, the latest ones; the counters count all errors
 _IDLE_SECS = 0.02  # pause while a spout waits for its replays to be due
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One call of run_topology, or one batch of a streaming query, as it is asked for.
+
+    Attributes:
+        topology: The topology.
+        sources: The rows of spouts, by component id or (id, stream).
+        spark: The session.
+        conf: Configuration that overrides the topology's.
+        outputs: The streams to keep, by component id or (id, stream); None: those that nobody subscribes to.
+        max_replays: How often a row is replayed at most.
+        limits: Spout id -> how many tuples a spout without a source may emit at most.
+        batch: How many tuples each task of a spout without a source emits for one round.
+        seed: The seed of all random choices.
+        progress: Called several times a second with the progress, in the caller's thread.
+        states: The states with which stateful bolts begin.
+        known: The knowledge of bolts from an earlier run, by task; with it, ``known_now`` returns what they know at the
+            end.
+        ends: Whether no other input follows, so that all windows end.
+        label: The name of its jobs in Spark's UI; by default the topology's.
+        transactions: Those of a transactional topology; the rows are the transaction that was begun.
+    """
+
+    topology: Topology
+    sources: Mapping[Any, Any]
+    spark: SparkSession
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Iterable[str | tuple[str, str]] | None = None
+    max_replays: int = 3
+    limits: Mapping[str, int] = field(default_factory=dict)
+    batch: int = 1
+    seed: int = 0
+    progress: Callable[[JobProgress], None] | None = None
+    states: States | NoStates = field(default_factory=NoStates)
+    known: Mapping[int, bytes] | None = None
+    ends: bool = False
+    transactions: Transactions | None = None
+    label: str = ""
 
 
 def run_topology(

@@ -1,41 +1,53 @@
-"""The source of a spout's rows: an RDD or a DataFrame. Each row is a spout tuple, with its offset as message id."""
+"""The sources of a run: an RDD, a DataFrame or a PartitionSource for each spout. A row is a spout tuple, with its offset as message id."""
 
 from __future__ import annotations
 
 import marshal
 from array import array
+from hashlib import blake2b
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from pyspark.accumulators import AccumulatorParam
+
+from multilang.checksums import extended
 from multilang.connectors.values import plain
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
+from multilang.state.replayable import ReplayableSpout
+from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import did_you_mean
 from multilang.topology.stand_in import check_runs_here
 from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
-from spark_bridge.job.watch import SPARK_ERRORS, raise_readable
-from spark_bridge.sources.errors import SourceError
+from spark_bridge.job.plan import as_declared
+from spark_bridge.job.watch import SPARK_ERRORS, collected, raise_readable
+from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
+from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.exact import by_place, exact_rows
+from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.named import in_order
+from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import converter, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from pyspark import RDD
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from multilang.topology.model import ComponentSpec, Topology
+    from spark_bridge.job.state import States
     from spark_bridge.sources.values import Kind
 
     Row = tuple[int | None, list[Any], str | None, int | None]
 
 _MAX_SHOWN = 200  # characters of a row in a message
 _SUMMED = 512  # rows that share a checksum
+_BLOCK = 4096  # rows of one read
+_MASK = (1 << 63) - 1
 
 
 class SourceReader:
@@ -228,3 +240,187 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
         found[component, stream] = given
     check_runs_here(topology, "Spark", {component for component, _ in found})
     return found
+
+
+class _Summed:
+    """Runs in an executor: the number of a partition's rows, and the sum of their hashes."""
+
+    def __init__(self, reader: SourceReader) -> None:
+        self._reader = reader
+
+    def __call__(self, partition: int, rows: Iterable[Any]) -> Iterator[tuple[int, int]]:
+        count = total = 0
+        for _, values, _, _ in self._reader.read(partition, rows):
+            count += 1
+            total += int.from_bytes(blake2b(marshal.dumps(values, 0), digest_size=8).digest(), "big")
+        yield count, total & _MASK
+
+
+def fingerprint(rows: RDD[Any], reader: SourceReader, description: str) -> list[int]:
+    """Return the number of a source's rows and the sum of their hashes, whatever their order and partitions.
+
+    Args:
+        rows: The rows, which are read for this.
+        reader: Reads them.
+        description: Of the Spark job, in its UI.
+    """
+    found = collected(rows.mapPartitionsWithIndex(_Summed(reader)), [], None, description)
+    return [sum(count for count, _ in found), sum(total for _, total in found) & _MASK]
+
+
+class Cut:
+    """The sources of a job and where they end. ``sources``: as given, with an RDD for each PartitionSource."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        sources: Mapping[Any, Any],
+        positions: Mapping[str, Sequence[Any]],
+        spark: SparkSession,
+        before: States | None,
+        after: States | None,
+    ) -> None:
+        self._declared = as_declared(topology)
+        self._is_exact = alignment(topology.conf) == EXACT
+        self._positions: dict[str, Sequence[Any]] = dict(positions)
+        self._ends: dict[str, _Ends] = {}
+        if positions and after is None:
+            raise NotOnSparkError("positions are saved with the states: name their place, state or save_state")
+        for spout, each in positions.items():
+            self._check(spout, each)
+        self.sources = dict(sources)
+        for key, given in sources.items():
+            if isinstance(given, PartitionSource):
+                self.sources[key] = self._rows(key, given, spark, before, after)
+
+    def positions(self) -> dict[str, Sequence[Any]]:
+        """Return spout -> the positions at which its tasks go on, once the job has read the sources."""
+        return {**self._positions, **{spout: ends.positions() for spout, ends in self._ends.items()}}
+
+    def _check(self, spout: str, positions: Sequence[Any]) -> None:
+        spec = self._declared.components.get(spout)
+        if spec is None or spec.kind != "spout":
+            raise NotOnSparkError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
+        if not self._is_exact or not isinstance(spec.component, ReplayableSpout):
+            raise NotOnSparkError(
+                f"positions: spout {spout!r} can't continue there: it must be a ReplayableSpout, and the topology must be "
+                "built with exact alignment"
+            )
+        if isinstance(positions, str) or len(positions) != spec.tasks or None in positions:
+            raise NotOnSparkError(
+                f"positions: spout {spout!r} has {spec.tasks} tasks, and {positions!r} is not a list of one position for each of them"
+            )
+
+    def _rows(
+        self, key: Any, source: PartitionSource, spark: SparkSession, before: States | None, after: States | None
+    ) -> RDD[Any]:
+        """Return the source's rows, from the state's position to their present end."""
+        ((spout, stream),) = check_sources(self._declared, {key: source})
+        spec = self._declared.components[spout]
+        fields = fields_of_rows(spec, stream)
+        if tuple(source.fields) != fields:
+            raise NotOnSparkError(
+                f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream {', '.join(fields)}"
+            )
+        begins: dict[int, Mark] = {}
+        totals: dict[int, int] = {}
+        sums: _Ends | None = None
+        ends = {partition: source.count(partition) for partition in range(source.partitions)}
+        if self._is_exact and isinstance(spec.component, ReplayablePartitionSpout):
+            if before is not None:
+                begins = marks_of(before.positions(spout))
+            if spout in self._positions:
+                raise NotOnSparkError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
+            self._check_begins(spout, begins, ends)
+            try:
+                totals = Comparison(
+                    source, begins, "the jobs and topologies whose state this is", "an empty state"
+                ).finish()
+            except ChangedRowsError as error:
+                raise NotOnSparkError(str(error)) from error
+            if after is not None:
+                sums = self._ends[spout] = _Ends(source, ends, spec.tasks, spark)
+        elif after is not None:
+            raise NotOnSparkError(
+                f"where the source of {spout!r} ends can't be saved with the states, so that the live topology would read it "
+                "from the beginning: make the spout a ReplayablePartitionSpout, with exact alignment; or give an RDD or a "
+                "DataFrame of what it does not read"
+            )
+        sc = spark.sparkContext
+        read = _reader(
+            source, {each: mark.watermark for each, mark in begins.items()}, ends, totals, sums and sums.found
+        )
+        return sc.parallelize(range(len(ends)), max(len(ends), 1)).mapPartitions(read)
+
+    def _check_begins(self, spout: str, begins: Mapping[int, Mark], ends: Mapping[int, int]) -> None:
+        for partition, mark in begins.items():
+            if mark.watermark > ends.get(partition, 0):
+                raise NotOnSparkError(
+                    f"the state has {mark.watermark} rows of partition {partition} of the source of {spout!r}, which ends at "
+                    f"{ends.get(partition, 0)}: this is another source, or a cut before the state's"
+                )
+
+
+class _Ends:
+    """The ends of a source's partitions, with the checksums there.
+
+    ``found``: the accumulator in which executors put what they read.
+    """
+
+    def __init__(self, source: PartitionSource, ends: Mapping[int, int], tasks: int, spark: SparkSession) -> None:
+        self._about = described(source)
+        self._source = source
+        self._ends = dict(ends)
+        self._tasks = tasks
+        self.found = spark.sparkContext.accumulator({}, _Totals())
+
+    def positions(self) -> list[dict[str, Any]]:
+        """Return the position of each task of the spout."""
+        totals = self.found.value
+        marks = {}
+        for each, end in self._ends.items():
+            if len(totals.get(each, {0})) != 1:
+                raise SparkJobError(
+                    f"partition {each} of {self._source.name!r} gave other rows the second time that it was read: a source must "
+                    "give the same rows each time; sort it, checkpoint() it, or publish() it"
+                )
+            (total,) = totals.get(each, {0})
+            marks[each] = Mark(end, total)
+        return positions_at(marks, self._about, self._tasks)
+
+
+class _Totals(AccumulatorParam[dict[int, set[int]]]):
+    """An accumulator of partition -> the checksums that were found.
+
+    There is only one for each partition, however often Spark ran the task, unless the rows changed.
+    """
+
+    def zero(self, value: dict[int, set[int]]) -> dict[int, set[int]]:
+        return {}
+
+    def addInPlace(self, value1: dict[int, set[int]], value2: dict[int, set[int]]) -> dict[int, set[int]]:  # noqa: N802
+        for partition, totals in value2.items():
+            value1.setdefault(partition, set()).update(totals)
+        return value1
+
+
+def _reader(
+    source: PartitionSource, begins: Mapping[int, int], ends: Mapping[int, int], totals: Mapping[int, int], found: Any
+) -> Any:
+    def read(partitions: Iterable[int]) -> Iterator[Any]:
+        for partition in partitions:
+            offset, end, total = begins.get(partition, 0), ends[partition], totals.get(partition, 0)
+            while offset < end:
+                rows = source.read(partition, offset, min(_BLOCK, end - offset))
+                if not rows:
+                    raise SourceError(
+                        f"partition {partition} of {source.name!r} ends at {offset}, and had {end} rows before"
+                    )
+                if found is not None:
+                    total = extended(total, rows)
+                yield from map(tuple, rows)
+                offset += len(rows)
+            if found is not None:
+                found.add({partition: {total}})
+
+    return read

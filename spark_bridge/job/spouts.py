@@ -1,8 +1,9 @@
-"""A spout that runs as it is, in the driver: the tuples that it emits in a round are the round's source."""
+"""Spouts that run as they are, in the driver: the tuples that a spout emits in a round are the round's source."""
 
 from __future__ import annotations
 
 import logging
+import time
 from random import Random
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
@@ -14,19 +15,20 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
+from multilang.protocol import Emit, Sync
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import LinkedCollector, Links
 from multilang.runtime.plan import Route, TaskPlan
-from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
+from multilang.runtime.program import ProgramDiedError
+from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS, Restarts
 from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.shell import ShellComponent
+from spark_bridge.job.bolts import ProgramTask
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
-from spark_bridge.job.lives import Emitting, Lives
-from spark_bridge.job.shell import ShellSpoutTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,9 +37,78 @@ if TYPE_CHECKING:
     from multilang.component.runner import SpoutRunner
     from multilang.protocol.messages import Values
     from multilang.topology.model import ComponentSpec, Topology
-    from spark_bridge.job.lives import Emitted
 
     SpoutTask: TypeAlias = "_Task | ShellSpoutTask"
+    Emitted = tuple[Any, list[Any], str | None, int | None, int]  # message id, values, stream, direct task, life
+
+
+class Emitting:
+    """The tuples that a task has emitted since they were last taken.
+
+    They come of any call: a spout may also emit when it is activated, or in answer to an ack.
+
+    Args:
+        left: How many tuples may be taken.
+    """
+
+    def __init__(self, left: float) -> None:
+        self.emitted: list[Emitted] = []
+        self._left = left
+
+    @property
+    def left(self) -> float:
+        """The number of tuples that the spout may still emit."""
+        return self._left - len(self.emitted)
+
+    def take(self) -> list[Emitted]:
+        """Return what was emitted, which is taken then."""
+        taken = self.emitted[:]
+        self.emitted.clear()
+        self._left -= len(taken)
+        return taken
+
+    def bound(self, before: int) -> None:
+        """Leave out what is beyond the bound of what was emitted unasked, after the first ``before`` tuples."""
+        if self.left < 0:
+            del self.emitted[max(before, len(self.emitted) + int(self.left)) :]
+
+
+class Lives:
+    """The deaths of one task in a row that led nowhere.
+
+    A life led somewhere if it lasted long or emitted something, but not if its last tuple was that of the life before: a spout that
+    begins anew each time, and dies at the same place, would do so for ever, and a job has an end.
+
+    ``number``: of the present life, from 0; ``last``: the last tuple of this life, None before the first one.
+    """
+
+    def __init__(self, plan: TaskPlan, links: Links) -> None:
+        self.number = 0
+        self.last: tuple[Any, ...] | None = None
+        self._plan = plan
+        self._links = links
+        self._before: tuple[Any, ...] | None = None
+        self._restarts = Restarts()
+        self._began = time.monotonic()
+
+    def end(self, message: str) -> None:
+        """Report a death, and wait a little before the next life, longer each time.
+
+        Raises SparkJobError when the task is given up.
+        """
+        self._links.report(self._plan, message)
+        is_same = self.last is not None and self.last == self._before
+        secs = 0.0 if is_same else time.monotonic() - self._began
+        worked = self.last is not None and not is_same
+        delay = self._restarts.delay_after(secs, worked=worked)
+        if delay is None:
+            came_to = "getting beyond the same tuple" if is_same else "emitting a tuple"
+            raise SparkJobError(f"{self._plan} died {self._restarts.bad_starts} times without {came_to}: {message}")
+        self._before = self.last or self._before
+        time.sleep(delay)
+        self.number += 1
+        self.last = None
+        self._began = time.monotonic()
 
 
 def check_bound(spec: ComponentSpec, limit: int | None) -> None:
@@ -209,6 +280,126 @@ class _Task(Emitting):
             close(self.component)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.links.report(self.plan, describe(error, self.component, None, "in close"))
+
+
+class ShellSpoutTask(Emitting, ProgramTask):
+    """One task. ``left``: how many tuples it may emit.
+
+    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
+    Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
+    """
+
+    kind = "spout"
+    busy_secs: float | None = None  # not known, since its process works beside this one
+
+    def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
+        ProgramTask.__init__(self, plan, links)
+        Emitting.__init__(self, left)
+        self._said: bool | None = None  # "exhausted" of the last sync
+        self._idle = 0  # the number of nexts in a row that emitted nothing
+        self._lives = Lives(plan, links)
+        # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as
+        # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
+        self._conf = {**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1}
+        self.launch(self._conf)
+        try:
+            self._command("activate")
+        except BaseException:
+            self.close()  # nobody else knows of this task yet
+            raise
+
+    @property
+    def exhausted(self) -> bool:
+        """True if nothing more will come."""
+        if self.left <= 0:
+            return True
+        return self._idle >= IDLE_ROUNDS if self._said is None else self._said
+
+    @property
+    def waits(self) -> bool:
+        """True if the spout, after it emitted nothing, should be asked again later."""
+        return bool(self.emitted) or self._said is not None
+
+    def ask(self) -> bool:
+        """Send one ``next``, and return whether the spout emitted something."""
+        before = len(self.emitted)
+        lives = self._command("next")
+        if lives and self._said is None and self.left == float("inf"):
+            name = self.plan.spec.command[0]  # type: ignore[index]
+            raise NotOnSparkError(
+                f"spout {self.plan.component!r} is the program {name!r}, whose sync does not say whether it "
+                f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
+                f"limits={{{self.plan.component!r}: 100_000}}"
+            )
+        new = len(self.emitted) - before
+        if new or not lives:
+            self._idle = 0
+        else:
+            self._idle += 1
+            time.sleep(self.plan.settings.spout_wait_secs(self._idle, False))
+        return bool(new)
+
+    def source_id(self, tup_id: Any) -> Any:
+        """Return the message id: a program says nothing of its items."""
+        return tup_id
+
+    def tell(self, tup_id: Any, acked: bool, life: int) -> None:
+        """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life.
+
+        It may emit a failed one again in answer to a ``next``.
+        """
+        if life != self._lives.number:
+            return
+        self._idle = 0
+        self._said = None  # an ack or fail may change it
+        before = len(self.emitted)
+        if acked:
+            self._command("ack", tup_id)
+            self.bound(before)
+        else:
+            self._left += 1
+            self._command("fail", tup_id)
+
+    def close(self) -> None:
+        """Deactivate and end the program, unless it died."""
+        try:
+            if self.conn.command is None and self.program.ready:
+                self._send("deactivate")
+        except ProgramDiedError as death:
+            self.links.report(self.plan, f"{self.plan}: {death}")
+        finally:
+            super().close()
+
+    def _command(self, name: str, *arguments: Any) -> bool:
+        """Send a command, and handle all messages until the program's sync. Return False if it died and was started again."""
+        lives = True
+        while True:
+            try:
+                self._send(name, *arguments)
+                return lives
+            except ProgramDiedError as death:
+                lives = False
+                self._lives.end(f"{self.plan}: {death}")
+                self._idle = 0
+                self._said = None
+                self.launch(self._conf)
+                name, arguments = "activate", ()
+
+    def _send(self, name: str, *arguments: Any) -> None:
+        getattr(self.conn, name)(*arguments)
+        self.program.talk(lambda: self.conn.command is None)
+
+    def handle(self, message: Any) -> None:
+        if isinstance(message, Sync):
+            if message.exhausted is not None:
+                self._said = message.exhausted
+            return
+        assert isinstance(message, Emit)
+        self.plan.route(message)
+        self._lives.last = (message.id, message.values, message.stream, message.task)
+        self.emitted.append((*self._lives.last, self._lives.number))
+        if message.need_task_ids:
+            self.conn.task_ids(())  # the task ids are only known when the round has run
 
 
 class SpoutFeed:

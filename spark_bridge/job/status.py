@@ -1,32 +1,27 @@
-"""The status of a topology that runs as a Spark job, and of a streaming query, which is one job for each batch."""
+"""The counters and the status of a run."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from multilang.runtime.samples import Recorder, sample_of_status
+from multilang.runtime.counters import Counters
 from multilang.runtime.status import (
-    CheckpointStatus,
     ComponentStatus,
     Figures,
     RunError,
-    RunStatus,
     TaskStatus,
     declared,
-    joined,
 )
+from spark_bridge.job.result import FailedTuple
+from spark_bridge.job.rounds import MAX_NAMED, EmittedFeed, RowFeed
+from spark_bridge.job.watch import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
-    from multilang.runtime.counters import Counters
-    from multilang.runtime.samples import Sample
     from multilang.topology.model import Topology
-    from spark_bridge.job.result import ReportedError
-
-MAX_ERRORS = 100  # kinds of errors in a query's status, the latest ones
+    from spark_bridge.job.result import JobResult, ReportedError
 
 
 def components_of(
@@ -100,58 +95,96 @@ def errors_of(errors: Iterable[ReportedError]) -> tuple[RunError, ...]:
     )
 
 
-class QueryFigures:
-    """The sums of a query's batches."""
+def conclude(
+    result: JobResult,
+    feeds: list[RowFeed | EmittedFeed],
+    assignment: Mapping[int, str],
+    sums: Mapping[int, list[int]],
+) -> None:
+    """Put the lost tuples and the counters into the result of a run whose rounds are over.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._start = time.monotonic()
-        self._components: dict[str, ComponentStatus] = {}
-        self._errors: list[RunError] = []
-        self._recorder = Recorder()
-        self._last: tuple[int, float, float] | None = None  # the last committed batch, its time, and when it was
+    Args:
+        result: The result.
+        feeds: The sources of the run.
+        assignment: Task id -> component.
+        sums: The figures of each task, added up over all rounds.
+    """
+    for feed in feeds:
+        if isinstance(feed, RowFeed):
+            result.lost += sum(map(len, feed.lost.values()))
+            result.failed += _named(feed, MAX_NAMED - len(result.failed))
+        else:
+            result.lost += len(feed.lost)
+            room = MAX_NAMED - len(result.failed)
+            for tup_id, values in list(feed.named.values())[:room]:
+                result.failed.append(FailedTuple(feed.component, tup_id, values))
+    result.counters = counters_of(result.topology, feeds, assignment, sums)
 
-    def add(self, batch: int, status: RunStatus, seconds: float) -> None:
-        """Add a batch that was committed, and took so many seconds."""
-        for each in status.components:
-            before = self._components.get(each.id)
-            self._components[each.id] = each if before is None else joined(before, each)
-        self._errors = [*self._errors, *status.errors][-MAX_ERRORS:]
-        now = time.monotonic()
-        self._last = (batch, seconds, now)
-        self._recorder.record(now - self._start, self._samples())
 
-    def status(self, state: str, waiting_for: tuple[str, ...]) -> RunStatus:
-        """Return the status now."""
-        now = time.monotonic()
-        rates = self._recorder.rates(now - self._start, self._samples())
-        components = [
-            replace(
-                each,
-                rate=rates.rate.get(each.id),
-                capacity=rates.capacity.get(each.id),
-                by_task=tuple(
-                    replace(task, rate=rates.task_rate.get(task.id), capacity=rates.task_capacity.get(task.id))
-                    for task in each.by_task
-                ),
-            )
-            for each in list(self._components.values())
-        ]
-        last = self._last
-        return RunStatus(
-            topology=self._name,
-            engine="spark-stream",
-            state=state,
-            seconds=now - self._start,
-            window_secs=rates.window_secs,
-            components=tuple(components),
-            waiting_for=waiting_for,
-            errors=tuple(self._errors),
-            checkpoint=None
-            if last is None
-            else CheckpointStatus(number=last[0], age_secs=now - last[2], seconds=last[1]),
-            history=self._recorder.history(),
+def _named(feed: RowFeed, room: int) -> list[FailedTuple]:
+    """Return the rows that were given up, which are read once more for this."""
+    picks: dict[int, list[int]] = {}
+    for partition in sorted(feed.lost):
+        taken = feed.lost[partition][:room]
+        room -= len(taken)
+        if taken:
+            picks[partition] = taken
+    if not picks:
+        return []
+    reader = feed.reader(picks)
+
+    def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
+        return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
+
+    found = collected(feed.rows.mapPartitionsWithIndex(named), [], None, f"{feed.component}: the rows that failed")
+    return [FailedTuple(feed.component, id, values) for id, values in found]
+
+
+def counters_of(
+    topology: Topology,
+    feeds: list[RowFeed | EmittedFeed],
+    assignment: Mapping[int, str],
+    sums: Mapping[int, list[int]],
+) -> dict[str, Counters]:
+    """Return the counters of each component after the rounds that have ended.
+
+    Args:
+        topology: The topology.
+        feeds: The sources of the run.
+        assignment: Task id -> component.
+        sums: The figures of each task, added up over these rounds.
+    """
+    counters = {}
+    for id, spec in topology.components.items():
+        of_tasks = [sums[task] for task, name in assignment.items() if name == id and task in sums]
+        executed, emitted, transferred, acked, failed, errors = (
+            (sum(each) for each in zip(*of_tasks, strict=True)) if of_tasks else (0,) * 6
         )
-
-    def _samples(self) -> dict[str, Sample]:
-        return {id: sample_of_status(each) for id, each in list(self._components.items())}
+        lost = timed_out = unfinished = 0
+        if spec.kind == "bolt":
+            unfinished = executed - acked - failed
+        for feed in feeds:
+            if feed.component == id:
+                lost += len(feed.lost) if isinstance(feed, EmittedFeed) else sum(map(len, feed.lost.values()))
+                failed += feed.failures
+                timed_out += feed.timed_out
+                if isinstance(feed, EmittedFeed):
+                    acked += feed.acked
+                    errors += feed.spout.errors
+                else:
+                    acked += feed.total - sum(map(len, feed.lost.values()))
+        counters[id] = Counters(
+            id,
+            spec.kind,
+            spec.tasks,
+            emitted=emitted,
+            transferred=transferred,
+            executed=executed,
+            acked=acked,
+            failed=failed,
+            timed_out=timed_out,
+            lost=lost,
+            unfinished=unfinished,
+            errors=errors,
+        )
+    return counters

@@ -1,9 +1,14 @@
-"""One Spark task: the topology's tasks that it hosts, their input, and their output."""
+"""One Spark task: the topology's tasks that it hosts, their input, and their output.
+
+A stage's function, with the data of its round, is pickled to the executors, where it runs the tasks of one worker.
+"""
 
 from __future__ import annotations
 
+import gc
 import logging
 import pickle
+import sys
 from array import array
 from functools import partial
 from itertools import count
@@ -11,6 +16,8 @@ from random import Random
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from multilang import __version__
+from multilang.child.garbage import collect_rarely
 from multilang.component.repeats import Repeats, kind_of
 from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.links import Links
@@ -19,26 +26,129 @@ from multilang.runtime.task import Later
 from multilang.runtime.tuples import Origin
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
-from spark_bridge.job.arrivals import Arrivals
-from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Ledger, Record, unpacked
-from spark_bridge.job.routes import Routing, SparkRoute
-from spark_bridge.job.stateful import StatefulTask
-from spark_bridge.job.tasks import StageBolt
-from spark_bridge.job.transactional import Batch, TransactionalTask
-from spark_bridge.job.tuples import FailedRoots, SparkTuple, root_of
+from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
+from spark_bridge.job.bolts import StageBolt
+from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
+from spark_bridge.job.state import StatefulTask
+from spark_bridge.job.transactions import Batch, TransactionalTask
+from spark_bridge.loaded import freeze_once
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Literal
 
     from multilang.runtime.settings import Settings
-    from spark_bridge.job.job import Job
+    from multilang.topology.model import Topology
+    from multilang.transactional.attempt import TransactionAttempt
+    from spark_bridge.job.layout import Layout
+    from spark_bridge.job.sources import SourceReader
+    from spark_bridge.job.state import Saving
 
     Out = tuple[int, Record]
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
 _STEP = 512  # inputs between two checks of how full the boxes are
 _MAX_ERRORS = 20  # kinds of errors whose text one worker reports; all errors are counted
+
+
+class Job:
+    """The data of one round.
+
+    ``readers``: one for each source of the layout. ``outputs``: the streams that are wanted as results.
+    ``keeps_states``: whether there may be another round, for which the states of bolts are kept. ``saving``: of a
+    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology. ``ends``: "" if other rounds of the same input may follow; "batch" if windows move on at its end; "input" if all windows end there.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        conf: Mapping[str, Any],
+        assignment: Mapping[int, str],
+        layout: Layout,
+        readers: Sequence[SourceReader],
+        outputs: Collection[tuple[str, str]],
+        *,
+        seed: int,
+        round: int,
+        keeps_states: bool,
+        saving: Saving | None = None,
+        attempt: TransactionAttempt | None = None,
+        ends: Literal["", "batch", "input"] = "",
+    ) -> None:
+        self.topology = topology
+        self.conf = dict(conf)
+        self.assignment = dict(assignment)
+        self.layout = layout
+        self.readers = list(readers)
+        self.outputs = frozenset(outputs)
+        self.seed = seed
+        self.round = round
+        self.keeps_states = keeps_states
+        self.saving = saving
+        self.attempt = attempt
+        self.ends = ends
+
+    def picked(
+        self, worker: int, rows: Iterable[Any]
+    ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
+        """Return the rows that this round reads: offset (None: unreliable), values, stream and direct task."""
+        reader, partition = self._reader(worker)
+        return reader.read(partition, rows)
+
+    def sums(self, worker: int) -> Sequence[int]:
+        """Return the checksums of the rows that this worker read."""
+        return self._reader(worker)[0].sums
+
+    def _reader(self, worker: int) -> tuple[SourceReader, int]:
+        """Return the reader of a worker at level 0, and the partition that it reads."""
+        for source, reader in zip(self.layout.sources, self.readers, strict=True):
+            if source.first <= worker < source.first + source.size:
+                return reader, worker - source.first
+        raise IndexError(worker)
+
+
+class Stage:
+    """The function of one level's Spark stage. ``known``: what bolts know from before this job, by task."""
+
+    def __init__(self, job: Job, level: int, known: Mapping[int, bytes]) -> None:
+        self.version = __version__
+        self.job = job
+        self.level = level
+        places = job.layout.places
+        self.known = {task: payload for task, payload in known.items() if places[task][0] == level}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what was pickled in the driver, and check that it has the same version of the library as the executor."""
+        theirs = state.get("version")
+        if theirs != __version__:
+            raise SparkJobError(
+                f"the executors' Python ({sys.executable}) has storm-multilang {__version__}, the driver's has {theirs}: "
+                "install the same version in both"
+            )
+        self.__dict__.update(state)
+
+    def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
+        """Return the records that the worker of this index sends."""
+        freeze_once()
+        worker = StageWorker(self.job, self.level, index, self.known)
+        usual = collect_rarely()  # all rows of a block are alive at once
+        try:
+            yield from worker.receive(records) if self.level else worker.read(records)
+        finally:
+            gc.set_threshold(*usual)
+
+
+def stage_function(
+    job: Job, level: int, known: Mapping[int, bytes], first: int = 0
+) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
+    """Return the function of one level's stage, for Spark, on an RDD whose first partition is for worker ``first``."""
+    stage = Stage(job, level, known)
+
+    def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
+        return stage(first + index, records)
+
+    return run
 
 
 def _log_error(about: tuple[str, int], message: str) -> None:
@@ -339,7 +449,7 @@ class StageWorker:
     def _bolt(self, task: int) -> Any:
         plan = self._plan(task)
         if isinstance(plan.spec.component, ShellComponent):
-            from spark_bridge.job.shell import ShellBoltTask
+            from spark_bridge.job.bolts import ShellBoltTask
 
             return ShellBoltTask(plan, self._links, self._failed)
         saving = self._job.saving

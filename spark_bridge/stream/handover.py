@@ -14,8 +14,7 @@ from spark_bridge.stream.spout_log import SpoutLog, positions_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from spark_bridge.job.stateful import Rows
-    from spark_bridge.job.states import LogPlace, States
+    from spark_bridge.job.state import LogPlace, Rows, States
 
 
 class Handover:

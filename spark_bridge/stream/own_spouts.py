@@ -11,8 +11,8 @@ from urllib.parse import quote
 from multilang.protocol.codec import dumps
 from multilang.topology.identity import submission
 from multilang.transactional.api import AnySpout
-from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.plan import as_declared
 from spark_bridge.stream.checkpoint import local_folder
 from spark_bridge.stream.spout_source import register_spouts
 

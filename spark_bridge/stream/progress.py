@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from multilang.runtime.samples import Recorder, sample_of_status
+from multilang.runtime.status import CheckpointStatus, RunStatus, joined
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from multilang.runtime.samples import Sample
+    from multilang.runtime.status import ComponentStatus, RunError
 
 
 @dataclass(frozen=True)
@@ -88,3 +95,63 @@ class ProgressListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Do nothing: the query's ``wait`` reports its end."""
+
+
+MAX_ERRORS = 100  # kinds of errors in a query's status, the latest ones
+
+
+class QueryFigures:
+    """The sums of a query's batches."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._start = time.monotonic()
+        self._components: dict[str, ComponentStatus] = {}
+        self._errors: list[RunError] = []
+        self._recorder = Recorder()
+        self._last: tuple[int, float, float] | None = None  # the last committed batch, its time, and when it was
+
+    def add(self, batch: int, status: RunStatus, seconds: float) -> None:
+        """Add a batch that was committed, and took so many seconds."""
+        for each in status.components:
+            before = self._components.get(each.id)
+            self._components[each.id] = each if before is None else joined(before, each)
+        self._errors = [*self._errors, *status.errors][-MAX_ERRORS:]
+        now = time.monotonic()
+        self._last = (batch, seconds, now)
+        self._recorder.record(now - self._start, self._samples())
+
+    def status(self, state: str, waiting_for: tuple[str, ...]) -> RunStatus:
+        """Return the status now."""
+        now = time.monotonic()
+        rates = self._recorder.rates(now - self._start, self._samples())
+        components = [
+            replace(
+                each,
+                rate=rates.rate.get(each.id),
+                capacity=rates.capacity.get(each.id),
+                by_task=tuple(
+                    replace(task, rate=rates.task_rate.get(task.id), capacity=rates.task_capacity.get(task.id))
+                    for task in each.by_task
+                ),
+            )
+            for each in list(self._components.values())
+        ]
+        last = self._last
+        return RunStatus(
+            topology=self._name,
+            engine="spark-stream",
+            state=state,
+            seconds=now - self._start,
+            window_secs=rates.window_secs,
+            components=tuple(components),
+            waiting_for=waiting_for,
+            errors=tuple(self._errors),
+            checkpoint=None
+            if last is None
+            else CheckpointStatus(number=last[0], age_secs=now - last[2], seconds=last[1]),
+            history=self._recorder.history(),
+        )
+
+    def _samples(self) -> dict[str, Sample]:
+        return {id: sample_of_status(each) for id, each in list(self._components.items())}

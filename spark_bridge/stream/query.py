@@ -11,23 +11,19 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 
 from multilang.state.settings import EXACT, alignment
-from spark_bridge.job.checks import check_query, outputs_of
 from spark_bridge.job.columns import check_types
-from spark_bridge.job.declared import as_declared, is_transactional
 from spark_bridge.job.errors import NotOnSparkError
-from spark_bridge.job.maps import check_maps
-from spark_bridge.job.run import JobRun
+from spark_bridge.job.plan import as_declared, check_maps, check_query, is_transactional, outputs_of
+from spark_bridge.job.run import JobRun, RunSpec
 from spark_bridge.job.sources import check_sources
-from spark_bridge.job.spec import RunSpec
-from spark_bridge.job.states import NoStates, States, is_stateful
-from spark_bridge.job.status import QueryFigures
+from spark_bridge.job.state import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import brief, raise_readable
 from spark_bridge.stream.checkpoint import QueryLog, check_same, local_folder, written_directly
 from spark_bridge.stream.frames import Frames
 from spark_bridge.stream.handover import Handover
 from spark_bridge.stream.own_spouts import log_of, own_spouts
-from spark_bridge.stream.progress import BatchProgress, ProgressListener
+from spark_bridge.stream.progress import BatchProgress, ProgressListener, QueryFigures
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +34,7 @@ if TYPE_CHECKING:
     from multilang.runtime.status import RunStatus
     from multilang.topology.model import Topology
     from spark_bridge.job import FailedTuple, JobResult
-    from spark_bridge.job.states import Where
+    from spark_bridge.job.state import Where
 
 _TOLD_SECS = 10.0
 _MAX_FAILED = 1000  # number of the latest lost rows that are kept

@@ -14,8 +14,8 @@ from multilang.topology import ShellSpout, TopologyBuilder, load_topology
 from multilang.topology.errors import did_you_mean
 from multilang.topology.identity import check_found
 from multilang.topology.shell import ShellComponent
-from spark_bridge.job.declared import is_transactional, without_checkpoints
 from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.plan import is_transactional, without_checkpoints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

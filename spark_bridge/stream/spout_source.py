@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from spark_bridge.job.lives import Emitted
-    from spark_bridge.job.spouts import SpoutTask
+    from spark_bridge.job.spouts import Emitted, SpoutTask
     from spark_bridge.stream.spout_log import Offset
 
 try:

@@ -124,8 +124,7 @@ def local_bolt() -> Task:
 
 def spark_bolt() -> Task:
     from spark_bridge.job.collector import SparkBoltCollector
-    from spark_bridge.job.routes import Routing
-    from spark_bridge.job.tuples import FailedRoots, SparkTuple
+    from spark_bridge.job.routes import FailedRoots, Routing, SparkTuple
 
     task = PLAN.tasks_of("part")[0]
     layout: Any = SimpleNamespace(hosts={}, places=dict.fromkeys(PLAN.assignment, (1, 0)))

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from spark_bridge import RDDSource, SourceError, publish
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology, stage
-from spark_bridge.job.job import Job
+from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology, worker
 from spark_bridge.job.layout import Layout
+from spark_bridge.job.worker import Job
 from spark_bridge.session import SessionError, session
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
@@ -132,9 +132,9 @@ def test_a_java_that_can_not_run_spark_is_named(
 def test_another_version_on_the_executors_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = Layout(topology, topology.task_ids(1), [], move_in=False)
     job = Job(topology, {}, topology.task_ids(1), layout, [], [], seed=0, round=1, keeps_states=False)
-    sent = pickle.dumps(stage.Stage(job, 0, {}))
+    sent = pickle.dumps(worker.Stage(job, 0, {}))
     assert pickle.loads(sent).level == 0
-    monkeypatch.setattr(stage, "__version__", "0.0.7")
+    monkeypatch.setattr(worker, "__version__", "0.0.7")
     with pytest.raises(SparkJobError, match=rf"\({sys.executable}\) has storm-multilang 0.0.7, the driver's has "):
         pickle.loads(sent)
 

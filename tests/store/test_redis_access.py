@@ -157,7 +157,7 @@ def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, passwor
 
 
 def test_a_url_names_the_way_in_to_spark_too(secured, password) -> None:
-    from spark_bridge.job.states import conf_of as of_spark
+    from spark_bridge.job.state import conf_of as of_spark
 
     found = provider_of({**of_spark(url_of(secured)), "topology.name": NAME, ACCESS: {"password": password}})
     found.check()

@@ -10,7 +10,7 @@ import json
 import sys
 
 from spark_bridge.job import run_topology
-from spark_bridge.job.states import States
+from spark_bridge.job.state import States
 from spark_bridge.replayable import marks_of
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology

@@ -6,7 +6,7 @@ import sys
 
 from pyspark import cloudpickle
 
-from spark_bridge.job.by_value import by_value
+from spark_bridge.job.plan import by_value
 from tests.state.topologies import topology
 
 MODULE = "tests.state.topologies"

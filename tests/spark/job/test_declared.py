@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multilang import TopologyBuilder
-from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError
+from spark_bridge.job.plan import as_declared
 from tests.topology import test_transform
 from tests.topology.test_declared import in_transactions, stateful
 

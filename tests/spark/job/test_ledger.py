@@ -10,11 +10,10 @@ from multilang import BasicBolt, TopologyBuilder
 from multilang.runtime.settings import DEFAULTS
 from spark_bridge.job.blocks import OUTPUT, REPORT
 from spark_bridge.job.errors import SparkJobError
-from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, StageSource
-from spark_bridge.job.reports import RoundReport, Unchanged
+from spark_bridge.job.rounds import RoundReport, Unchanged
 from spark_bridge.job.sources import SourceReader
-from spark_bridge.job.stage import Stage
+from spark_bridge.job.worker import Job, Stage
 from tests.spark.job.components import Count, Split, Words
 
 SENTENCES = ["the cow jumped over the moon", "an apple a day", "the moon"]

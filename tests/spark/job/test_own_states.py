@@ -20,7 +20,7 @@ from multilang.state import StateError, StateProvider, WrongProviderError
 from multilang.state.settings import PROVIDER
 from multilang.store.settings import STORE
 from spark_bridge.job import NotOnSparkError, run_topology
-from spark_bridge.job.states import States
+from spark_bridge.job.state import States
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
 from tests.spark.job.test_stateful import failing, sentences

@@ -8,7 +8,7 @@ import pytest
 
 from multilang.cli.spark_files import FORMATS as OF_COMMAND
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
-from spark_bridge.job.sinks import FORMATS
+from spark_bridge.job.result import FORMATS
 from tests.spark.job.test_word_count import COUNTS, SENTENCES, word_count
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from multilang.state import ReplayableSpout, Serializer, SqliteStateProvider, St
 from multilang.state.providers import provider_of
 from multilang.state.settings import CONFIG, PROVIDER
 from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
-from spark_bridge.job.states import conf_of
+from spark_bridge.job.state import conf_of
 from tests.patience import patient
 from tests.spark.job.components import Rows
 from tests.spark.stream.conftest import state_of

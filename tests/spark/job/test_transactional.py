@@ -27,8 +27,7 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_topology
-from spark_bridge.job.declared import as_declared
-from spark_bridge.job.maps import check_maps
+from spark_bridge.job.plan import as_declared, check_maps
 from tests.patience import patient
 from tests.transactional.history import assert_in_order
 from tests.transactional.spouts.topologies import word_count

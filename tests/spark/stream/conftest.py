@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.state.providers import provider_of
-from spark_bridge.job.states import conf_of
+from spark_bridge.job.state import conf_of
 from tests.state.topologies import stored
 
 if TYPE_CHECKING:

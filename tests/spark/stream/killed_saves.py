@@ -12,8 +12,7 @@ import tempfile
 from pathlib import Path
 
 from multilang.state.providers import provider_of
-from spark_bridge.job.stateful import open_state
-from spark_bridge.job.states import QUERIES_KEY, States
+from spark_bridge.job.state import QUERIES_KEY, States, open_state
 from tests.soak import SOAK
 from tests.state.topologies import stored, topology
 

@@ -12,7 +12,7 @@ from multilang import LocalCluster, StatefulBasicBolt
 from multilang.component.wrapper import innermost
 from multilang.transactional.maps.base import maps_of
 from spark_bridge import publish
-from spark_bridge.job.states import conf_of
+from spark_bridge.job.state import conf_of
 from tests.spark.stream.conftest import state_of
 
 LINES = ["the cow", "the moon", "", "a cow"]

@@ -187,7 +187,7 @@ def run_in_another_process(place: str) -> None:
     import sys
 
     script = f"""
-from spark_bridge.job.states import States
+from spark_bridge.job.state import States
 from tests.state.topologies import topology
 States(topology, {place!r})
 """

@@ -8,8 +8,8 @@ import pytest
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
 from multilang.runtime.settings import DEFAULTS, Settings
-from spark_bridge.job import feeds
-from spark_bridge.job.feeds import EmittedFeed
+from spark_bridge.job import rounds
+from spark_bridge.job.rounds import EmittedFeed
 from spark_bridge.job.spouts import SpoutFeed
 
 LONG = "x" * 10_000
@@ -92,7 +92,7 @@ def test_values_of_failed_tuples_are_kept_only_for_those_that_the_result_names()
 
 
 def test_a_spout_of_which_too_many_tuples_fail_in_a_row_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "MAX_FAILING", 1999)
+    monkeypatch.setattr(rounds, "MAX_FAILING", 1999)
     said: list[str] = []
     feed = feed_of(said)
     while feed.waiting:

@@ -1,4 +1,7 @@
-"""The states of a topology's stateful bolts, read and written by the driver in the form that Storm's checkpoints have.
+"""The states of a topology's stateful bolts, in the form that Storm's checkpoints have.
+
+An executor writes nothing: a task reads the committed state and sends its changes to the driver, which commits those of the attempt
+that Spark kept. So a task that Spark runs twice, or gives up, has changed nothing.
 
 The namespaces, the transactions and the checkpoint spout's own entry are those of ``multilang.state``. So a topology
 that ran on Storm or on the embedded cluster goes on here from the same store, and back; a commit that was cut short by
@@ -8,12 +11,14 @@ one engine is completed by the other.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+import pickle
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.component.errors import ConfigError
 from multilang.state.admin import COORDINATOR, StoredStates
-from multilang.state.bolt import Stateful
-from multilang.state.checked import check_whole, noted_whole
+from multilang.state.api import KeyValueState
+from multilang.state.bolt import Stateful, promise_state
+from multilang.state.checked import check_whole, noted_whole, state_of, txids_of
 from multilang.state.databases import MemoryStateProvider
 from multilang.state.errors import StateError
 from multilang.state.names import (
@@ -27,30 +32,138 @@ from multilang.state.names import (
     split_namespace,
 )
 from multilang.state.provider import StateProvider
-from multilang.state.providers import MEMORY, provider_of
+from multilang.state.providers import MEMORY, provider_from, provider_of
+from multilang.state.serializers import Serializer
 from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
+from multilang.state.stored import Saved, StoredState
 from multilang.store.calls import is_own
 from multilang.store.interface import Store
-from multilang.store.opening import is_url, open_store
+from multilang.store.opening import carry, is_url, open_store
 from multilang.store.settings import STORE
-from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
-from spark_bridge.job.stateful import Saving, open_state
+from spark_bridge.job.bolts import StageBolt
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError, check_next, check_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from multilang.state.stored import StoredState
+    from multilang.runtime.links import Links
+    from multilang.runtime.plan import TaskPlan
     from multilang.topology.model import Topology
-    from spark_bridge.job.stateful import Rows
+    from spark_bridge.job.routes import FailedRoots
 
     Where = str | os.PathLike[str] | Mapping[str, Any]
     LogPlace = tuple[str, int]  # a log's id, and the row where a batch ends
+    Rows = Sequence[tuple[bytes, bytes | None]]
 
 QUERIES_KEY = "__queries"  # beside the checkpoint spout's state: query -> its last batch that is in the states
 ROWS_KEY = "__rows"  # beside it: query -> that batch, and what identifies its rows
 LOGS_KEY = "__logs"  # beside it: spout -> id of its log, the row in the log, the transaction that has the position
+
+
+class Saving(NamedTuple):
+    """The transaction to come, in the form that tasks get.
+
+    ``txid``: its number. ``committed``: namespace -> the transaction whose state the task begins with. ``kind``: the
+    class of the provider, and ``store`` that of a user's store, which are sent because an executor may not be able to import them.
+    """
+
+    txid: int
+    committed: Mapping[str, int | None]
+    kind: type[StateProvider]
+    store: type[Store] | None = None
+
+    @property
+    def kinds(self) -> list[type[StateProvider | Store]]:
+        """The classes."""
+        return [self.kind] if self.store is None else [self.kind, self.store]
+
+
+def split(payload: bytes) -> tuple[bytes, Rows]:
+    """Split what ``StatefulTask.state`` returned into the bolt's other attributes and the changes of its state."""
+    # Written by a task of this very job and carried by Spark's own shuffle, which pickles as well.
+    return pickle.loads(payload)  # type: ignore[no-any-return]  # noqa: S301
+
+
+def joined(attributes: bytes, rows: Rows) -> bytes:
+    """Join what ``split`` takes apart."""
+    return pickle.dumps((attributes, rows), 5)
+
+
+def open_state(provider: StateProvider, name: str) -> StoredState:
+    """Open the state of a namespace, as one that can tell its changes."""
+    state: Any = state_of(provider, name, KeyValueState)
+    if isinstance(state, StoredState):
+        return state
+    pickled = _Pickled()
+    return StoredState(
+        name, _Behind(provider, name, state), pickled, pickled, 0
+    )  # it has its own ways to keep keys in memory
+
+
+class _Pickled(Serializer):
+    """Pickling between the tasks of a job and its driver, as Spark's own shuffle does it."""
+
+    def encode(self, value: Any) -> bytes:
+        return pickle.dumps(value, 5)
+
+    def decode(self, data: bytes) -> Any:
+        return pickle.loads(data)  # noqa: S301
+
+
+class _Behind(Saved):
+    """A provider's own key-value state as a store. A task only reads it; the driver writes the tasks' changes to it."""
+
+    def __init__(self, provider: StateProvider, name: str, state: KeyValueState[Any, Any]) -> None:
+        self._provider = provider
+        self._name = name
+        self._state = state
+
+    def claim(self, epoch: int) -> None:
+        self._state.claim(epoch)
+
+    def txids(self) -> tuple[int | None, int | None]:
+        return txids_of(self._provider, self._name)
+
+    def load(self, key: bytes) -> bytes | None:
+        value = self._state.get(pickle.loads(key))  # noqa: S301
+        return None if value is None else pickle.dumps(value, 5)
+
+    def scan(self) -> Iterator[tuple[bytes, bytes]]:
+        for key, value in self._state.items():
+            yield pickle.dumps(key, 5), pickle.dumps(value, 5)
+
+    def prepare(self, txid: int, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._put(rows)
+        self.trace("write")
+        self._state.prepare_commit(txid)
+        self.trace("synced")
+
+    def commit(self, txid: int) -> None:
+        self.trace("write")
+        self._state.commit(txid)
+        self.trace("synced")
+
+    def write(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        self._put(rows)
+        self.trace("write")
+        self._state.commit()
+        self.trace("synced")
+
+    def rollback(self) -> None:
+        self._state.rollback()
+
+    def close(self) -> None:
+        self._state.close()
+
+    def _put(self, rows: Sequence[tuple[bytes, bytes | None]]) -> None:
+        for raw, data in rows:
+            key = pickle.loads(raw)  # noqa: S301
+            if data is None:
+                self._state.delete(key)
+            else:
+                self._state.put(key, pickle.loads(data))  # noqa: S301
 
 
 def is_stateful(topology: Topology) -> bool:
@@ -366,3 +479,54 @@ def _why_not_filled(place: States) -> str | None:
             "define it, or give the place as state, instead of save_state: the job then begins with what is there, which may be nothing"
         )
     return None
+
+
+class StatefulTask(StageBolt):
+    """A StageBolt with a state."""
+
+    saved: StoredState
+
+    def __init__(self, plan: TaskPlan, links: Links, failed: FailedRoots, saving: Saving) -> None:
+        super().__init__(plan, links, failed, anchored=True)
+        self._saving = saving
+
+    def start(self, state: bytes | None) -> None:
+        """Start as StageBolt does; ``state`` also has the changes of earlier rounds."""
+        attributes, rows = (None, ()) if state is None else split(state)
+        name = namespace(self.plan.component, self.plan.context.task_index)
+        if self._saving.store is not None:
+            carry(self._saving.store)
+        self._provider = provider_from(self._saving.kind, self.plan.conf)
+        self.saved = open_state(self._provider, name)
+        before, (now, prepared) = self._saving.committed.get(name), self.saved.store.txids()
+        if now != before:
+            raise SparkJobError(
+                f"{self.plan}: its state was to be that of transaction {before}, and is that of {now}: what is computed now "
+                "would be of another state; read a batch's outputs before it is committed"
+            )
+        if prepared not in (None, now):
+            raise SparkJobError(
+                f"{self.plan}: somebody else prepares transaction {prepared} in its state, upon which nothing can be computed: "
+                "end the other topology, query or job, and begin again"
+            )
+        self.saved.apply_changes(rows)
+        super().start(attributes)
+
+    def started(self, component: Any, collector: Any) -> Callable[[Any], object]:
+        promise_state(component)
+        execute = super().started(component, collector)
+        component.init_state(self.saved)
+        return execute
+
+    def finish(self) -> None:
+        """Call the bolt's ``pre_prepare``, when all tuples of the round are processed."""
+        self.must(lambda: self._component.pre_prepare(self._saving.txid), "in pre_prepare")
+
+    def state(self) -> bytes:
+        """Return the bolt's attributes, and the changes of its state."""
+        return joined(super().state() or b"", self.saved.changes())
+
+    def close(self) -> None:
+        super().close()
+        self.saved.close()
+        self._provider.close()
