@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from multilang.component.streams import Stream
     from multilang.store.interface import Store
     from spark_bridge.sources.readahead import Piece, ReadAhead
-    from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
-    from spark_bridge.sources.store import Marks
+    from spark_bridge.sources.store import Marks, Resume
 
 SOURCE = "multilang.source"
 _FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
@@ -69,7 +68,7 @@ class OverSource:
             raise ConfigError(
                 f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
             )
-        source = _opened(self._given)
+        source = open_source(self._given) if isinstance(self._given, str) else self._given
         try:
             return list(source.fields)
         finally:
@@ -92,7 +91,7 @@ class OverSource:
                 raise NotSetError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
             if not isinstance(given, str) or not given:
                 raise ConfigError(f"{SOURCE} is {given!r}; use the URL of a source")
-        return _opened(given)
+        return open_source(given) if isinstance(given, str) else given
 
     def _open(self, conf: dict[str, Any]) -> PartitionSource:
         source = self.source_in(conf)
@@ -396,7 +395,7 @@ class PartitionSpout(OverSource, Spout):
 
     def _claimed(self, conf: dict[str, Any], mine: Collection[int]) -> Resume:
         from multilang.store.settings import may_return, owner_of
-        from spark_bridge.sources.resume import Resume
+        from spark_bridge.sources.store import Resume
 
         assert self._kept is not None
         self._source.follow(self._kept.group)
@@ -453,9 +452,16 @@ class PartitionSpout(OverSource, Spout):
                 sleep(0.2)
 
 
-def _opened(source: PartitionSource | str) -> PartitionSource:
-    if isinstance(source, str):
-        from spark_bridge.sources.opened import open_source
+def open_source(where: str) -> PartitionSource:
+    """Return the source of a URL.
 
-        return open_source(source)
-    return source
+    Args:
+        where: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``).
+    """
+    if where.startswith("served://"):
+        from spark_bridge.sources.served import ServedSource
+
+        return ServedSource(where)
+    from spark_bridge.sources.published import PublishedSource
+
+    return PublishedSource(where)

@@ -26,11 +26,9 @@ from spark_bridge.job.plan import as_declared
 from spark_bridge.job.watch import SPARK_ERRORS, collected, raise_readable
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
 from spark_bridge.sources.errors import ChangedRowsError, SourceError
-from spark_bridge.sources.exact import by_place, exact_rows
 from spark_bridge.sources.identity import Comparison, Mark, described
-from spark_bridge.sources.named import in_order
 from spark_bridge.sources.source import PartitionSource
-from spark_bridge.sources.values import converter, kinds_of
+from spark_bridge.sources.values import by_place, converter, exact_rows, in_order, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

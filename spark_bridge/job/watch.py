@@ -11,9 +11,8 @@ from uuid import uuid4
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
+from spark_bridge.executors import what_is_missing, why_none_runs, without_traces
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
-from spark_bridge.python import what_is_missing, why_none_runs
-from spark_bridge.sources.errors import without_traces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

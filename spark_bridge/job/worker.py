@@ -26,13 +26,13 @@ from multilang.runtime.task import Later
 from multilang.runtime.tuples import Origin
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
+from spark_bridge.executors import freeze_once
 from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
 from spark_bridge.job.bolts import StageBolt
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
 from spark_bridge.job.state import StatefulTask
 from spark_bridge.job.transactions import Batch, TransactionalTask
-from spark_bridge.loaded import freeze_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from multilang.component.errors import UnrecoverableError
 
 
@@ -24,14 +22,6 @@ class ChangedRowsError(SourceError, UnrecoverableError):
 
 class OtherFieldsError(SourceError, UnrecoverableError):
     """A spout declares other fields than its source has. A retry would not help."""
-
-
-_BEHIND = re.compile(r"\n\n?\tat |(?:\s+SQLSTATE: [0-9A-Z]{5})+(?=\s*(?:\n|$))")
-
-
-def without_traces(text: str) -> str:
-    """Return the text of an error without the traces and the code that Spark has behind it."""
-    return _BEHIND.split(text, maxsplit=1)[0].rstrip()
 
 
 class DamagedError(SourceError):

@@ -17,14 +17,11 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.installed import unsuitable
-from spark_bridge.loaded import freeze_once
-from spark_bridge.python import what_is_missing, why_none_runs
-from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
-from spark_bridge.sources.blocksource import BlockSource
-from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
-from spark_bridge.sources.exact import exact_rows
-from spark_bridge.sources.width import Width
+from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, blocks_of
+from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from spark_bridge.sources.values import exact_rows
 from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
@@ -46,6 +43,8 @@ _JOBS_AHEAD = 4  # jobs at once, over all partitions
 _MOST_UNREAD = (
     4  # times READ_AHEAD_BYTES that may wait here for the readers of partitions that were begun with another one
 )
+_MOST_PARTITIONS = 64
+_SECONDS = 2.0  # a job that takes longer is too wide, as the reader of its first partition waits for all
 
 
 class RDDSource(BlockSource):
@@ -330,6 +329,33 @@ class _View(BlockSource):
         return self._source.__reduce__()
 
 
+class Width:
+    """The number for the next job: it grows while partitions turn out to have one block each, and come quickly.
+
+    Args:
+        most_bytes: What all first blocks of a job are expected to have at most.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self.partitions = 1
+
+    def learn(self, first: Sequence[Block], seconds: float) -> None:
+        """Take into account what a job brought.
+
+        Args:
+            first: The first block of each partition.
+            seconds: How long the job took.
+        """
+        if not all(block.last for block in first):
+            self.partitions = 1
+        elif seconds > _SECONDS:
+            self.partitions = max(1, len(first) // 4)
+        else:
+            mean = sum(len(block.data) for block in first) // len(first) + 1
+            self.partitions = max(1, min(len(first) * 4, _MOST_PARTITIONS, self._most_bytes // mean))
+
+
 class _Share:
     """The share of one partition in what a job on several brings.
 
@@ -535,29 +561,3 @@ def rdd_and_kinds(
     if fields is not None and len(fields) != len(names):
         raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
     return rdd, tuple(fields or names), kinds
-
-
-# Parts of Spark's messages when a task failed, too often in a row, for a reason other than its rows.
-_PASSING = (
-    "Python worker exited unexpectedly",
-    "Python worker failed to connect",
-    "pyspark.daemon's stdout",
-    "java.io.EOFException",
-    "java.net.SocketException",
-    "ExecutorLostFailure",
-    "TaskResultLost",
-)
-
-
-def source_error(error: Exception, what: str) -> SourceError:
-    """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
-    text = str(error)
-    _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
-    if ours:
-        return SourceError(without_traces(said))
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    python = [line for line in lines if "Error: " in line or "Exception: " in line]
-    if any(word in text for word in _PASSING):
-        return SourceUnavailable(f"{what}: an executor or its Python was lost")
-    why = why_none_runs(text) or what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
-    return SourceError(f"{what}: {why[:500]}")

@@ -10,13 +10,21 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from multilang.protocol.codec import dumps
-from spark_bridge.loaded import freeze_once
+from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.sources.blocks import RowText
 from spark_bridge.sources.errors import DamagedError, SourceError
-from spark_bridge.sources.exact import checked
-from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
-from spark_bridge.sources.live import rdd_and_kinds, source_error
-from spark_bridge.sources.published import PublishedSource
+from spark_bridge.sources.live import rdd_and_kinds
+from spark_bridge.sources.published import (
+    FORMAT,
+    JSON,
+    MANIFEST,
+    Folder,
+    PublishedSource,
+    checksum,
+    manifest_of,
+    sealed,
+)
+from spark_bridge.sources.values import checked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

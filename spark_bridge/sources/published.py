@@ -1,14 +1,26 @@
-"""Published rows, read without Spark: row group by row group, each checked before it is decoded."""
+"""Published rows, read without Spark: row group by row group, each checked before it is decoded.
+
+The files in the folder of a published source:
+
+``manifest.json``   the source's name, fields and the kinds of its columns; for each partition its rows and the names and
+                    checksums of its two files. It is written last: a folder without it has nothing published
+``part-*.parquet``  the rows of one partition, in row groups
+``part-*.json``     its index: rows, place and checksum of each row group, and of the file's end (Parquet's footer)
+
+Each attempt to write a file gives it another random name, so that a file of a lost attempt is never mistaken for one
+that the manifest names. Everything is read and written through fsspec.
+"""
 
 from __future__ import annotations
 
 import io
+from hashlib import sha256
 
+from multilang.connectors.urls import move_file, packages_of_url
 from multilang.connectors.values import plain
 from multilang.extras import imported
-from multilang.protocol.codec import loads
-from spark_bridge.sources.errors import DamagedError, SourceError
-from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, packages_for, verified
+from multilang.protocol.codec import dumps, loads
+from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
 from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import converter
 
@@ -20,8 +32,103 @@ if TYPE_CHECKING:
     from multilang.plain import Row
     from spark_bridge.sources.values import Kind
 
+MANIFEST = "manifest.json"
+FORMAT = "storm-multilang partitions 1"
+JSON = "json"  # the kind of a column that holds JSON texts
+
+
 _KEPT = 3  # decoded row groups that are kept: the present one, and some in which failed rows are
 _OPEN = 16  # partitions whose index and footer are kept
+
+
+def packages_for(url: str) -> dict[str, str]:
+    """Return the packages for reading this URL, as in a component's ``requires``, such as s3fs for s3://."""
+    return {"fsspec": "fsspec>=2024.6", "pyarrow": "pyarrow>=18", **packages_of_url(url)}
+
+
+class Folder:
+    """A folder on any file system that fsspec knows, by its URL. Raises SourceError for an unknown file system."""
+
+    def __init__(self, url: str) -> None:
+        core = imported("fsspec.core", "spark", "a published source", error=SourceError)
+        self.url = url
+        try:
+            self.fs, path = core.url_to_fs(url)
+        except (ImportError, ValueError) as error:
+            raise SourceError(f"{url!r} can't be opened: {error}") from None
+        self.path = path.rstrip("/")
+
+    def place(self, name: str) -> str:
+        """Return the path of a file in this folder."""
+        return f"{self.path}/{name}"
+
+    def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
+        """Return a file, or a part of it.
+
+        Raises DamagedError when it does not exist, SourceUnavailable for other failures.
+        """
+        try:
+            return self.fs.cat_file(self.place(name), start=start, end=end)  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            raise DamagedError(f"{self.url} has no {name}: it was removed, or published anew since") from None
+        except OSError as error:
+            raise SourceUnavailable(f"{name} of {self.url} can't be read: {error}") from None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file. A reader finds no file, the old one, or the whole new one."""
+        import uuid
+
+        part = self.place(f".{name}.{uuid.uuid4().hex}")
+        self.fs.pipe_file(part, data)
+        move_file(self.fs, part, self.place(name))
+
+    def names(self) -> list[str]:
+        """Return the names of all files that are in the folder now."""
+        self.fs.invalidate_cache(self.path)
+        try:
+            return [path.rpartition("/")[2] for path in self.fs.ls(self.path, detail=False)]
+        except FileNotFoundError:
+            return []
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of a file, or of a part of one."""
+    return sha256(data).hexdigest()
+
+
+def verified(folder: Folder, name: str, start: int, size: int, due: str) -> bytes:
+    """Return a part of a file. Raises DamagedError unless it is what was written."""
+    data = folder.read(name, start, start + size)
+    if len(data) != size:
+        raise DamagedError(
+            f"{name} of {folder.url} is cut short: {start + len(data)} bytes, of {start + size} at least"
+        )
+    if checksum(data) != due:
+        raise DamagedError(f"{name} of {folder.url} was altered: bytes {start} to {start + size} have another checksum")
+    return data
+
+
+def manifest_of(folder: Folder) -> dict[str, Any]:
+    """Return the manifest. Raises SourceError when nothing was published there, DamagedError when it was altered."""
+    try:
+        data = folder.read(MANIFEST)
+    except DamagedError:
+        raise SourceError(f"nothing was published at {folder.url}: it has no {MANIFEST}") from None
+    try:
+        manifest = loads(data)
+        seal = manifest.pop("checksum")
+        if manifest["format"] != FORMAT:
+            raise SourceError(f"{folder.url} has the format {manifest['format']!r}; this is for {FORMAT!r}")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it is no manifest") from None
+    if seal != checksum(dumps(manifest).encode()):
+        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it does not have its own checksum")
+    return manifest  # type: ignore[no-any-return]
+
+
+def sealed(manifest: dict[str, Any]) -> bytes:
+    """Return the manifest's text, with its checksum."""
+    return dumps({**manifest, "checksum": checksum(dumps(manifest).encode())}).encode()
 
 
 class PublishedSource(PartitionSource):

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from multilang.plain import Row
-    from spark_bridge.sources.resume import Resume
     from spark_bridge.sources.source import PartitionSource
+    from spark_bridge.sources.store import Resume
 
 PIECE_ROWS = 8192  # rows of a piece at most; a source may give fewer
 _AHEAD = 2  # pieces that are read ahead

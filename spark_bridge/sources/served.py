@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from spark_bridge.sources.blocks import Block, Chains, chain_of
-from spark_bridge.sources.blocksource import BlockSource
+from spark_bridge.sources.blocks import Block, BlockSource, Chains, chain_of
 from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
 from spark_bridge.sources.identity import Comparison, Mark
 

@@ -4,6 +4,8 @@ A group is one reading of a source, by several runs in turn. A run claims the gr
 partitions that it reads: a row for each partition has the task's token, and every save expects it. So a task whose partition
 was claimed again changes nothing. The first task of another run removes all tokens when it writes its own, before it reads
 the marks.
+
+A task that has claimed its partitions checks that the source is the same one as before, and then goes on at the marks.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from multilang.store.opening import open_store
 from multilang.store.settings import MARKS as STORE
 from multilang.store.settings import STORE as COMMON
 from multilang.store.settings import state_file, url_of
-from spark_bridge.sources.errors import SourceError
-from spark_bridge.sources.identity import Mark
+from spark_bridge.sources.errors import ChangedRowsError, SourceError
+from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.store.claims import Claim
+    from spark_bridge.sources.source import PartitionSource
+
 
 GROUP = "multilang.source.group"
-
 _PLACES = "source/"
 _MARKS = "marks"  # partition -> its mark
 _READERS = "readers"  # partition -> the token of the task that reads it
@@ -153,6 +156,76 @@ class Marks:
         return FencedError(
             f"partition {', '.join(map(str, lost))} of group {self.group!r} is read by another task by now: this one {why}"
         )
+
+
+class Resume:
+    """The offsets at which a task goes on.
+
+    They are found in steps, because rows that were read before may have to be read again.
+
+    Attributes:
+        positions: Partition -> the offset to begin at.
+        totals: Partition -> the checksum of the rows before.
+        marks: What the store has of this task's partitions.
+        about: The description of the source that is kept from now on.
+    """
+
+    def __init__(
+        self,
+        source: PartitionSource,
+        kept: Marks,
+        mine: Collection[int],
+    ) -> None:
+        """Begin with the partitions ``mine``, which were claimed in ``kept``."""
+        self.positions: dict[int, int] = {}
+        self.totals: dict[int, int] = {}
+        self._source = source
+        self._kept = kept
+        self.about: dict[str, Any] = described(source)
+        marks = kept.load()
+        self.marks = {each: marks.get(each, Mark(0)) for each in mine}
+        self._own = self._comparison(self.marks)
+        self._others: Comparison | None = None
+
+    def step(self) -> bool:
+        """Do one step, and return whether there is more to do. Raises ChangedRowsError when it is another source."""
+        if self._others is None:
+            if not self._own.step():
+                self._note()
+                # The other tasks' partitions are compared, too, since rows may have moved between partitions. Most need
+                # not be read, as their own tasks have noted this source by now.
+                marks = self._kept.load()
+                self._others = self._comparison({each: mark for each, mark in marks.items() if each not in self.marks})
+            return True
+        if self._others.step():
+            return True
+        self._find()
+        return False
+
+    def _comparison(self, marks: dict[int, Mark]) -> Comparison:
+        return Comparison(self._source, marks, f"group {self._kept.group!r}", "another group")
+
+    def _note(self) -> None:
+        """Store what was found, so that the next comparison need not read everything."""
+        found = {
+            each: Mark(mark.watermark, self._own.totals[each], self.about)
+            for each, mark in self.marks.items()
+            if mark.watermark and mark.source != self.about
+        }
+        if found:
+            self._kept.save(found)
+            self.marks.update(found)
+
+    def _find(self) -> None:
+        known = self._source.progress()
+        for each, mark in self.marks.items():
+            end = max(mark.watermark, known.get(each, 0))  # acked up to there, as the store or the source knows
+            at, total = carried_on(self._source, each, mark.watermark, self._own.totals[each], end)
+            if at < end:
+                raise ChangedRowsError(
+                    f"partition {each} of the source {self._source.name!r} has {at:,} rows, of which {end:,} were acked"
+                )
+            self.positions[each], self.totals[each] = at, total
 
 
 def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.sources import columns_of, fields_of_rows
-from spark_bridge.sources.exact import by_place
+from spark_bridge.sources.values import by_place
 from spark_bridge.stream.columns import values_of
 
 if TYPE_CHECKING:

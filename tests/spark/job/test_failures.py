@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
+from spark_bridge.executors import source_error
 from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
 from spark_bridge.job.watch import readable
-from spark_bridge.sources.live import source_error
 from tests.soak import chosen
 from tests.spark.job.components import (
     Batches,
