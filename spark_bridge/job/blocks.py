@@ -198,16 +198,6 @@ def _folder() -> str | None:
     return None
 
 
-def record_of(pair: tuple[int, Any]) -> Any:
-    """Return the record of a pair that is partitioned by its key."""
-    return pair[1]
-
-
-def keyed(record: Any) -> tuple[int, Any]:
-    """Return a record with a key."""
-    return 0, record
-
-
 def is_report(record: Any) -> bool:
     """Return whether a record is a task's report of its round."""
     return record[0] == REPORT  # type: ignore[no-any-return]

@@ -1,45 +1,56 @@
 """The collector of a bolt that runs in a Spark task.
 
-As in the embedded cluster, ``emit``, ``ack`` and ``fail`` are closures over everything they need. What looks wrong is
-given to the child's end of the wire, which raises the same error as in a process of its own.
+``emit``, ``ack`` and ``fail`` are closures over everything that they need, one set for each task, since they are called
+several times per tuple, and a component's own ``emit`` *is* such a closure. What looks wrong is given to the child's end
+of the wire, which raises the same error as in a process of its own.
 """
 
 from __future__ import annotations
 
+import logging
+from random import Random
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.component.collector import many_anchored
+from multilang.component.collector import BoltCollector, many_anchored
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.bolt_collector import LocalBoltCollector
 from multilang.runtime.emitter import TupleEmitter
+from multilang.runtime.links import LinkedCollector, Links
+from multilang.runtime.task import Later
 from spark_bridge.job.routes import SparkTuple, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Settle
     from multilang.component.timers import Scope
-    from multilang.protocol.messages import Values
+    from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
-    from multilang.runtime.links import Links
     from multilang.runtime.plan import TaskPlan
+    from multilang.runtime.tuples import LocalTuple
     from spark_bridge.job.routes import SparkRoute
 
+_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
 
-class SparkBoltCollector(LocalBoltCollector):
+
+class SparkBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in a Spark task. ``failed`` gets the roots of the tuples that the bolt fails."""
 
     def __init__(self, plan: TaskPlan, links: Links, stats: TaskStats, failed: set[int]) -> None:
-        super().__init__(plan, links, stats)
-        self.emit = _emit(self.scope, self._emitter, automatic=False)
-        self.emit_anchored = _emit(self.scope, self._emitter, automatic=True)
-        self.emit_many = _emit_many(self._emitter, self.emit)
+        super().__init__(plan, links)
+        self._emitter = emitter = TupleEmitter(plan, links, stats)
+        self.emit = _emit(self.scope, emitter, automatic=False)
+        self.emit_anchored = _emit(self.scope, emitter, automatic=True)
+        self.emit_many = _emit_many(emitter, self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
-        self.ack = _ack(self._emitter)
-        self.fail = _fail(self._emitter, failed)
+        self.ack = _ack(emitter)
+        self.fail = _fail(emitter, failed)
+
+    def received(self, tup: Tuple | str) -> Tuple:
+        return self._emitter.received(tup, "ack")
 
 
 def _emit(  # noqa: C901  # one function, as each further call would cost a share of the rate
@@ -200,3 +211,33 @@ def note(failed: set[int], root: Any) -> None:
         failed.update(root)
     elif root:
         failed.add(root)
+
+
+def links_of(
+    report: Callable[[TaskPlan, str], None], out: list[tuple[Any, Any]], named: dict[str, LocalTuple]
+) -> Links:
+    """Return the links of tasks on Spark. There are no ackers: a stage has read all of its input when it ends."""
+
+    def nothing(*_: object) -> None:
+        pass
+
+    def log(plan: TaskPlan, message: str, level: int) -> None:
+        logging.getLogger(plan.component).log(_LEVELS[level], "%s", message, extra={"task": plan.id})
+
+    def metric(plan: TaskPlan, name: str, params: Any) -> None:
+        logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})
+
+    return Links(
+        out=out,
+        receivers={},
+        init=None,
+        ack=nothing,
+        fail=nothing,
+        later=Later,
+        named=named,
+        getrandbits=Random(0).getrandbits,
+        now=monotonic,
+        log=log,
+        report=report,
+        metric=metric,
+    )

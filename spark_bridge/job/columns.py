@@ -35,17 +35,34 @@ _PLAIN_TYPES = {str: "StringType", int: "LongType", float: "DoubleType", bool: "
 
 
 class Rows:
-    """The conversion of tuples to rows of ``schema``, by position. ``source``: what emits them, for messages."""
+    """The conversion of tuples to rows of ``schema``, by position.
 
-    def __init__(self, source: str, fields: Sequence[str], schema: types.StructType) -> None:
+    ``source``: what emits them, and ``advice``: what to do about a value that its column can't have, for messages.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        fields: Sequence[str],
+        schema: types.StructType,
+        advice: str = "give another schema: string takes anything",
+        *,
+        binary: Convert | None = None,
+    ) -> None:
+        """Prepare the conversion of each column. ``binary``: that of binary columns, if it is another one."""
         self._source = source
+        self._advice = advice
         self._columns = [
             (
                 place,
                 fields[place],
-                column.dataType.simpleString(),
-                column.nullable,
-                converter(column.name, column.dataType),
+                column,
+                _nullable(
+                    binary
+                    if binary is not None and isinstance(column.dataType, types.BinaryType)
+                    else converter(column.name, column.dataType),
+                    column.nullable,
+                ),
             )
             for place, column in zip(_places(source, fields, schema.names), schema.fields, strict=True)
         ]
@@ -53,17 +70,16 @@ class Rows:
     def __call__(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """Return a tuple's values as a row. Raises SparkJobError for a value that its column can't have."""
         return tuple(
-            self._converted(values[place], field, kind, nullable, convert)
-            for place, field, kind, nullable, convert in self._columns
+            self._converted(values[place], field, column, convert) for place, field, column, convert in self._columns
         )
 
-    def _converted(self, value: Any, field: str, kind: str, nullable: bool, convert: Convert) -> Any:
+    def _converted(self, value: Any, field: str, column: types.StructField, convert: Convert) -> Any:
         try:
-            return _nullable(convert, nullable)(value)
+            return convert(value)
         except ValueError:
             raise SparkJobError(
                 f"{self._source} emitted {shown(value, _MAX_SHOWN)} for the field {field!r}, whose column is a "
-                f"{kind}{'' if nullable else ' that can not be null'}; give another schema: string takes anything"
+                f"{column.dataType.simpleString()}{'' if column.nullable else ' that can not be null'}; {self._advice}"
             ) from None
 
 

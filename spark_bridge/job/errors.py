@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from multilang.topology.errors import TopologyError
-
-if TYPE_CHECKING:
-    pass
 
 
 class NotOnSparkError(TopologyError):

@@ -111,11 +111,11 @@ class Layout:
         for source, group in zip(self.sources, groups, strict=False):
             source.first = group.first
 
-    def source_of(self, worker: int) -> tuple[StageSource, int] | None:
-        """Return the source that a worker of level 0 reads, and the worker's number among those that read it."""
-        for source in self.sources:
+    def source_of(self, worker: int) -> tuple[int, int] | None:
+        """Return the number of the source that a worker of level 0 reads, and the worker's among those that read it."""
+        for number, source in enumerate(self.sources):
             if source.first <= worker < source.first + source.size:
-                return source, worker - source.first
+                return number, worker - source.first
         return None
 
 

@@ -10,9 +10,11 @@ from zlib import crc32
 from multilang.protocol.codec import dumps
 from spark_bridge.job.blocks import REPORT
 from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.layout import StageSource
 from spark_bridge.job.routes import row_of
 from spark_bridge.job.sources import SourceReader
 from spark_bridge.job.spouts import EmittedReader
+from spark_bridge.job.watch import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
 
     from spark_bridge.job.blocks import Record
-    from spark_bridge.job.layout import Layout, StageSource
+    from spark_bridge.job.layout import Layout
     from spark_bridge.job.spouts import SpoutFeed
     from spark_bridge.sources.values import Kind
 
@@ -40,6 +42,8 @@ class RowFeed:
 
     Every row is read once; rows that failed are read again, at most ``max_replays`` times.
     """
+
+    errors = 0
 
     def __init__(
         self,
@@ -86,6 +90,37 @@ class RowFeed:
                 f"the source of {self.component!r} has other rows than when they were read first, and what was undone may "
                 "be in a map: an RDD must give the same rows each time that it is computed: sort it, checkpoint() it, or publish() it"
             )
+
+    @property
+    def lost_count(self) -> int:
+        """The number of rows that were given up."""
+        return sum(map(len, self.lost.values()))
+
+    @property
+    def acked(self) -> int:
+        """The number of rows that were acked, after the last round."""
+        return self.total - self.lost_count
+
+    def lost_tuples(self, most: int) -> Sequence[tuple[Any, Sequence[Any]]]:
+        """Return the message id and the values of rows that were given up, which are read once more for this."""
+        picks: dict[int, list[int]] = {}
+        for partition in sorted(self.lost):
+            taken = self.lost[partition][:most]
+            most -= len(taken)
+            if taken:
+                picks[partition] = taken
+        if not picks:
+            return []
+        reader = self.reader(picks)
+
+        def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
+            return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
+
+        return collected(self.rows.mapPartitionsWithIndex(named), [], None, f"{self.component}: the rows that failed")
+
+    def source(self) -> StageSource:
+        """Return the source in the form that a layout takes."""
+        return StageSource(self.component, self.stream, self.rows.getNumPartitions())
 
     def narrow(self, size: int) -> None:
         """Have at most ``size`` workers read the rows. From here on, a row's partition is the number of its worker."""
@@ -154,6 +189,28 @@ class EmittedFeed:
         """True if the spout may emit more."""
         return not self.spout.exhausted and self._fruitless < self._max_fruitless
 
+    @property
+    def lost_count(self) -> int:
+        """The number of tuples that failed and were not acked since."""
+        return len(self.lost)
+
+    @property
+    def errors(self) -> int:
+        """The number of the spout's errors."""
+        return self.spout.errors
+
+    def lost_tuples(self, most: int) -> Sequence[tuple[Any, Sequence[Any]]]:
+        """Return the message id and the values of tuples that failed and were not acked since."""
+        return list(self.named.values())[:most]
+
+    def source(self) -> StageSource:
+        """Return the source in the form that a layout takes."""
+        return StageSource(self.component, "default", self.size)
+
+    def narrow(self, size: int) -> None:
+        """Divide each batch among so many workers."""
+        self.size = size
+
     def round(self, sc: SparkContext) -> tuple[RDD[Any], Any]:
         """Return the spout's next batch, divided among the workers, and its reader."""
         self._batch = self.spout.emit() if self.waiting else []
@@ -210,18 +267,6 @@ class EmittedFeed:
         return acked
 
 
-def sources_of(feeds: Sequence[RowFeed | EmittedFeed]) -> list[StageSource]:
-    """Return the sources in the form that a layout takes."""
-    from spark_bridge.job.layout import StageSource
-
-    return [
-        StageSource(feed.component, feed.stream, feed.rows.getNumPartitions())
-        if isinstance(feed, RowFeed)
-        else StageSource(feed.component, "default", feed.size)
-        for feed in feeds
-    ]
-
-
 class RoundReport:
     """The sum of the reports of a round's workers.
 
@@ -264,10 +309,11 @@ class RoundReport:
         timed_out -= roots
         for root in roots | timed_out:
             reader, offset = row_of(root)
-            for number, source in enumerate(layout.sources):
-                if source.first <= reader < source.first + source.size:
-                    self.failed[number].append((reader - source.first, offset))
-                    self.timed_out[number] += root in timed_out
+            found = layout.source_of(reader)
+            if found is not None:
+                number, partition = found
+                self.failed[number].append((partition, offset))
+                self.timed_out[number] += root in timed_out
 
     def _add(self, layout: Layout, worker: tuple[int, int], report: dict[str, Any]) -> None:
         for task, counts in report["tasks"].items():
@@ -285,11 +331,11 @@ class RoundReport:
             for seen, more in zip(known, columns, strict=True):
                 seen |= more
         level, index = worker
-        if level == 0:
-            for number, source in enumerate(layout.sources):
-                if source.first <= index < source.first + source.size:
-                    self.rows[number] += report["rows"]
-                    self.sums[number][index - source.first] = report["sums"]
+        found = layout.source_of(index) if level == 0 else None
+        if found is not None:
+            number, partition = found
+            self.rows[number] += report["rows"]
+            self.sums[number][partition] = report["sums"]
 
 
 class Unchanged:

@@ -19,7 +19,7 @@ from multilang.state.names import namespace
 from multilang.transactional.parts import late
 from multilang.windowing.batches import KEY as BATCH
 from spark_bridge.installed import unsuitable
-from spark_bridge.job.blocks import comes_here, is_report, is_state, keyed, record_of
+from spark_bridge.job.blocks import comes_here, is_report, is_state
 from spark_bridge.job.columns import check_types
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.layout import Layout, in_order
@@ -34,14 +34,14 @@ from spark_bridge.job.plan import (
     windowed_bolts,
 )
 from spark_bridge.job.result import JobResult, ReportedError
-from spark_bridge.job.rounds import EmittedFeed, RoundReport, RowFeed, Unchanged, sources_of
+from spark_bridge.job.rounds import EmittedFeed, RoundReport, RowFeed, Unchanged
 from spark_bridge.job.sources import Cut, SourceReader, check_sources, fields_of_rows, fingerprint, rows_of
 from spark_bridge.job.spouts import SpoutFeed
 from spark_bridge.job.state import NoStates, initial_and_saved, is_stateful, joined, split
 from spark_bridge.job.status import components_of, conclude, counters_of, errors_of
 from spark_bridge.job.transactions import Transactions, running
 from spark_bridge.job.watch import SPARK_ERRORS, JobProgress, collected, raise_readable
-from spark_bridge.job.worker import Job, stage_function
+from spark_bridge.job.worker import Job, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -215,6 +215,7 @@ class JobRun:
             if type(number) is not int or number < least:
                 raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
         settings.check(dict(spec.conf))
+        self._spec = spec
         self._spark = spark
         declared = spec.topology.with_conf(spec.conf)
         name = declared.name
@@ -225,7 +226,6 @@ class JobRun:
         )  # with those of the checkpoint spout, as on Storm
         self._topology = topology = as_declared(declared)
         self._late = late(declared)
-        self._transactions = transactions
         self._updated = False  # whether any map was perhaps updated
         self._saving = None
         self._is_exact = False
@@ -249,12 +249,11 @@ class JobRun:
             check_maps(topology, str(spark.sparkContext.master))
         in_order(topology)  # first of all, because it refuses cycles
         found = check_sources(topology, spec.sources)
-        self._limits = dict(spec.limits)
         self._sourced = {component for component, _ in found}
         check_spouts(
             topology,
             self._sourced,
-            self._limits,
+            self._spec.limits,
             is_transactional=transactions is not None,
             is_exact=self._is_exact,
         )
@@ -269,11 +268,7 @@ class JobRun:
             }
         self._outputs = outputs_of(topology, spec.outputs)
         check_types(topology, self._outputs)
-        self._max_replays = spec.max_replays
-        self._batch = spec.batch
         self._label = spec.label or topology.name
-        self._seed = spec.seed
-        self._progress = spec.progress
         self._rows = {
             key: rows_of(key[0], fields_of_rows(topology.components[key[0]], key[1]), given)
             for key, given in found.items()
@@ -283,7 +278,6 @@ class JobRun:
         self._busy: dict[int, float] = {}
         self._start = time.perf_counter()
         self._left: dict[str, set[str]] = {}
-        self._known = spec.known
         self._at_end: dict[int, bytes] = {}  # what bolts knew at the end of the last round
 
     def changes(self) -> dict[str, Rows]:
@@ -356,7 +350,7 @@ class JobRun:
         topology = self._topology
         for (component, stream), (rows, kinds) in self._rows.items():
             fields = fields_of_rows(topology.components[component], stream)
-            yield RowFeed(component, stream, fields, rows, kinds, self._max_replays)
+            yield RowFeed(component, stream, fields, rows, kinds, self._spec.max_replays)
         for id, spec in topology.spouts.items():
             if id not in self._sourced:
                 spout = SpoutFeed(
@@ -364,25 +358,22 @@ class JobRun:
                     spec,
                     self._conf,
                     self._assignment,
-                    limit=self._limits.get(id),
-                    batch=self._batch,
-                    report=self._reported,
+                    limit=self._spec.limits.get(id),
+                    batch=self._spec.batch,
+                    report=self._said,
                 )
-                yield EmittedFeed(spout, self._spark.sparkContext.defaultParallelism, self._max_replays)
+                yield EmittedFeed(spout, self._spark.sparkContext.defaultParallelism, self._spec.max_replays)
 
     def _rounds(self, feeds: list[RowFeed | EmittedFeed]) -> None:
         sc = self._spark.sparkContext
         topology = self._topology
-        first = Layout(topology, self._assignment, sources_of(feeds), move_in=True, late=self._late)
+        first = Layout(topology, self._assignment, [feed.source() for feed in feeds], move_in=True, late=self._late)
         for feed, source in zip(feeds, first.sources, strict=True):
-            if isinstance(feed, RowFeed):
-                feed.narrow(source.size)
-            else:
-                feed.size = source.size
-        later = Layout(topology, self._assignment, sources_of(feeds), move_in=False, late=self._late)
+            feed.narrow(source.size)
+        later = Layout(topology, self._assignment, [feed.source() for feed in feeds], move_in=False, late=self._late)
         may_go_on = (
-            self._known is not None
-            or self._max_replays > 0
+            self._spec.known is not None
+            or self._spec.max_replays > 0
             or any(isinstance(feed, EmittedFeed) for feed in feeds)
             or bool(self._ends)
         )
@@ -405,7 +396,7 @@ class JobRun:
             self._result.add(records, report.kinds, unchanged)
             for feed, count, failed, checks in zip(feeds, report.rows, report.failed, report.sums, strict=True):
                 self._result.acked += feed.settle(count, failed, checks)
-            states = records.mapPartitions(unchanged).filter(is_state).map(keyed)
+            states = records.mapPartitions(unchanged).filter(is_state).map(lambda record: (0, record))
         if self._ends:
             # A round without rows. Only now are all that failed there, so that none of them comes too late for its windows.
             readers = [SourceReader(feed.component, (), {}) for feed in feeds]
@@ -413,7 +404,7 @@ class JobRun:
                 later,
                 readers,
                 self._result.rounds + 1,
-                keeps_states=self._known is not None,
+                keeps_states=self._spec.known is not None,
                 ends=self._ends,
             )
             records, report = self._round(
@@ -437,11 +428,11 @@ class JobRun:
             layout,
             readers,
             self._outputs,
-            seed=self._seed,
+            seed=self._spec.seed,
             round=round,
             keeps_states=keeps_states,
             saving=self._saving,
-            attempt=None if self._transactions is None else self._transactions.attempt(),
+            attempt=None if self._spec.transactions is None else self._spec.transactions.attempt(),
             ends=ends,
         )
 
@@ -451,13 +442,13 @@ class JobRun:
         for feed, rows, failed, sums in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             assert isinstance(feed, RowFeed)
             feed.undone(rows if report.gave_up else len(failed), sums)
-        if result.rounds > self._max_replays:
-            if self._transactions is not None and not self._updated:
-                self._transactions.free_rows()
+        if result.rounds > self._spec.max_replays:
+            if self._spec.transactions is not None and not self._updated:
+                self._spec.transactions.free_rows()
             said = result.errors[-1] if result.errors else "none"
             what = (
-                f"transaction {self._transactions.current} failed at every attempt ({result.rounds} of them)"
-                if self._transactions is not None
+                f"transaction {self._spec.transactions.current} failed at every attempt ({result.rounds} of them)"
+                if self._spec.transactions is not None
                 else f"rows of {', '.join(repr(feed.component) for feed in feeds)} failed at every attempt ({result.rounds} of "
                 "them), and with exact alignment nothing counts unless all do"
             )
@@ -470,20 +461,20 @@ class JobRun:
         from pyspark import StorageLevel
 
         sc = self._spark.sparkContext
-        known = self._known or {} if states is None else {}
+        known = self._spec.known or {} if states is None else {}
         inputs = [(source.first, each) for source, each in zip(job.layout.sources, rows, strict=True)]
         if states is not None:
             inputs.append((sum(source.size for source in job.layout.sources), states))
         # Each is read before the union: Spark's union of RDDs with one partitioner has no partition for each of theirs.
-        parts = [each.mapPartitionsWithIndex(stage_function(job, 0, known, first)) for first, each in inputs]
+        parts = [each.mapPartitionsWithIndex(Stage(job, 0, known, first)) for first, each in inputs]
         records: Any = parts[0] if len(parts) == 1 else sc.union(parts)
         for level, size in enumerate(job.layout.sizes[1:], 1):
-            records = records.partitionBy(size, int).mapPartitionsWithIndex(stage_function(job, level, known))
-        records = records.map(record_of).persist(StorageLevel.DISK_ONLY)
+            records = records.partitionBy(size, int).mapPartitionsWithIndex(Stage(job, level, known))
+        records = records.values().persist(StorageLevel.DISK_ONLY)
         records.setName(f"{self._label}: the records of round {job.round}")
         tasks = [*job.layout.sizes]
-        tell = None if self._progress is None else partial(self._tell, feeds)
-        here = None if self._known is not None else frozenset(self._stateful)
+        tell = None if self._spec.progress is None else partial(self._tell, feeds)
+        here = None if self._spec.known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
             rows_here = records.filter(lambda record: comes_here(record, here))
             found = collected(rows_here, tasks, tell, self._described_round(job.layout, feeds, job.ends))
@@ -499,7 +490,7 @@ class JobRun:
             self._said(task, message, times)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
-        if states is not None or self._known is not None:
+        if states is not None or self._spec.known is not None:
             for component, left in self._left.items():
                 _tell_left(component, ", ".join(sorted(left)))
         for feed, timed_out in zip(feeds, report.timed_out, strict=True):
@@ -514,19 +505,17 @@ class JobRun:
         stages = " | ".join(" -> ".join(stage) for stage in layout.stages)
         if ends:
             return f"{self._label}: {stages}, the end of the {ends}"
-        most = "" if any(isinstance(feed, EmittedFeed) for feed in feeds) else f" of at most {1 + self._max_replays}"
+        most = (
+            "" if any(isinstance(feed, EmittedFeed) for feed in feeds) else f" of at most {1 + self._spec.max_replays}"
+        )
         return f"{self._label}: {stages}, round {self._result.rounds}{most}"
 
     def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
-        if self._progress is not None:
+        if self._spec.progress is not None:
             result = self._result
             waiting_for = f"round {result.rounds}: {tasks - done} of {tasks} Spark tasks have not ended"
             status = self._status_of(feeds, "active", *([waiting_for] if done < tasks else []))
-            self._progress(JobProgress(result.rounds, result.acked, done, tasks, status))
-
-    def _reported(self, task: int, message: str) -> None:
-        """Take an error of a spout that runs in the driver, which counts it itself."""
-        self._said(task, message)
+            self._spec.progress(JobProgress(result.rounds, result.acked, done, tasks, status))
 
     def _said(self, task: int, message: str, times: int = 1) -> None:
         errors = self._result.errors

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from random import Random
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.component.base import give_up
@@ -28,10 +26,11 @@ from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.bolts import ProgramTask
+from spark_bridge.job.collector import links_of
 from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from multilang.component.runner import SpoutRunner
@@ -425,7 +424,7 @@ class SpoutFeed:
         self.errors = 0
         self._batch = batch
         self._report = report
-        links = links_of(self._said)
+        links = links_of(self._said, [], {})
         self.tasks: list[SpoutTask] = []
         tasks = sorted(id for id, name in assignment.items() if name == spec.id)
         try:
@@ -491,7 +490,7 @@ class EmittedReader:
 
     sums: tuple[int, ...] = ()  # needs no checksums, as the rows are in the driver's memory and can't change
 
-    def read(self, _partition: int, rows: Iterator[Any]) -> Iterator[Any]:
+    def read(self, _partition: int, rows: Iterable[Any]) -> Iterator[Any]:
         """Return offset (None: an unreliable tuple), values, stream and direct task of each tuple."""
         for chunk in rows:
             for offset, (reliable, values, stream, direct) in enumerate(chunk):
@@ -505,28 +504,3 @@ def _direct(topology: Topology, spec: ComponentSpec, stream: str) -> frozenset[i
     """
     inputs = [input_ for _, input_ in topology.subscribers(spec.id) if input_.stream == stream]
     return frozenset() if any(input_.grouping.is_direct for input_ in inputs) else None
-
-
-def links_of(report: Callable[[TaskPlan, str], None]) -> Links:
-    """Return the links of spouts' tasks; nothing is acked before a round is over."""
-
-    def log(plan: TaskPlan, message: str, level: int) -> None:
-        logging.getLogger(plan.component).log((5, 10, 20, 30, 40)[level], "%s", message, extra={"task": plan.id})
-
-    def metric(plan: TaskPlan, name: str, params: Any) -> None:
-        logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})
-
-    return Links(
-        out=[],
-        receivers={},
-        init=None,
-        ack=lambda *_: None,
-        fail=lambda *_: None,
-        later=lambda *_: None,
-        named={},
-        getrandbits=Random(0).getrandbits,
-        now=monotonic,
-        log=log,
-        report=report,
-        metric=metric,
-    )

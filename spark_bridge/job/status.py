@@ -14,11 +14,9 @@ from multilang.runtime.status import (
 )
 from spark_bridge.job.result import FailedTuple
 from spark_bridge.job.rounds import MAX_NAMED, EmittedFeed, RowFeed
-from spark_bridge.job.watch import collected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from typing import Any
 
     from multilang.topology.model import Topology
     from spark_bridge.job.result import JobResult, ReportedError
@@ -110,34 +108,10 @@ def conclude(
         sums: The figures of each task, added up over all rounds.
     """
     for feed in feeds:
-        if isinstance(feed, RowFeed):
-            result.lost += sum(map(len, feed.lost.values()))
-            result.failed += _named(feed, MAX_NAMED - len(result.failed))
-        else:
-            result.lost += len(feed.lost)
-            room = MAX_NAMED - len(result.failed)
-            for tup_id, values in list(feed.named.values())[:room]:
-                result.failed.append(FailedTuple(feed.component, tup_id, values))
+        result.lost += feed.lost_count
+        lost = feed.lost_tuples(MAX_NAMED - len(result.failed))
+        result.failed += [FailedTuple(feed.component, id, values) for id, values in lost]
     result.counters = counters_of(result.topology, feeds, assignment, sums)
-
-
-def _named(feed: RowFeed, room: int) -> list[FailedTuple]:
-    """Return the rows that were given up, which are read once more for this."""
-    picks: dict[int, list[int]] = {}
-    for partition in sorted(feed.lost):
-        taken = feed.lost[partition][:room]
-        room -= len(taken)
-        if taken:
-            picks[partition] = taken
-    if not picks:
-        return []
-    reader = feed.reader(picks)
-
-    def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
-        return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
-
-    found = collected(feed.rows.mapPartitionsWithIndex(named), [], None, f"{feed.component}: the rows that failed")
-    return [FailedTuple(feed.component, id, values) for id, values in found]
 
 
 def counters_of(
@@ -165,14 +139,11 @@ def counters_of(
             unfinished = executed - acked - failed
         for feed in feeds:
             if feed.component == id:
-                lost += len(feed.lost) if isinstance(feed, EmittedFeed) else sum(map(len, feed.lost.values()))
+                lost += feed.lost_count
                 failed += feed.failures
                 timed_out += feed.timed_out
-                if isinstance(feed, EmittedFeed):
-                    acked += feed.acked
-                    errors += feed.spout.errors
-                else:
-                    acked += feed.total - sum(map(len, feed.lost.values()))
+                acked += feed.acked
+                errors += feed.errors
         counters[id] = Counters(
             id,
             spec.kind,

@@ -10,17 +10,16 @@ import logging
 import pickle
 import sys
 from array import array
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from random import Random
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang import __version__
 from multilang.child.garbage import collect_rarely
 from multilang.component.repeats import Repeats, kind_of
 from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
-from multilang.runtime.links import Links
 from multilang.runtime.plan import TaskPlan
 from multilang.runtime.task import Later
 from multilang.runtime.tuples import Origin
@@ -29,6 +28,7 @@ from multilang.topology.shell import ShellComponent
 from spark_bridge.executors import freeze_once
 from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
 from spark_bridge.job.bolts import StageBolt
+from spark_bridge.job.collector import links_of
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
 from spark_bridge.job.state import StatefulTask
@@ -43,78 +43,60 @@ if TYPE_CHECKING:
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.layout import Layout
     from spark_bridge.job.sources import SourceReader
+    from spark_bridge.job.spouts import EmittedReader
     from spark_bridge.job.state import Saving
 
     Out = tuple[int, Record]
 
-_LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace
 _STEP = 512  # inputs between two checks of how full the boxes are
 _MAX_ERRORS = 20  # kinds of errors whose text one worker reports; all errors are counted
 
 
+@dataclass
 class Job:
     """The data of one round.
 
-    ``readers``: one for each source of the layout. ``outputs``: the streams that are wanted as results.
-    ``keeps_states``: whether there may be another round, for which the states of bolts are kept. ``saving``: of a
-    topology with stateful bolts. ``attempt``: the attempt to run, of a transactional topology. ``ends``: "" if other rounds of the same input may follow; "batch" if windows move on at its end; "input" if all windows end there.
+    Attributes:
+        topology: The topology.
+        conf: Its configuration.
+        assignment: Task -> component.
+        layout: The place of each task.
+        readers: One for each source of the layout.
+        outputs: The streams that are wanted as results.
+        seed: The seed of the run.
+        round: The round's number.
+        keeps_states: Whether there may be another round, for which the states of bolts are kept.
+        saving: Of a topology with stateful bolts.
+        attempt: The attempt to run, of a transactional topology.
+        ends: "" if other rounds of the same input may follow; "batch" if windows move on at its end; "input" if all windows
+            end there.
     """
 
-    def __init__(
-        self,
-        topology: Topology,
-        conf: Mapping[str, Any],
-        assignment: Mapping[int, str],
-        layout: Layout,
-        readers: Sequence[SourceReader],
-        outputs: Collection[tuple[str, str]],
-        *,
-        seed: int,
-        round: int,
-        keeps_states: bool,
-        saving: Saving | None = None,
-        attempt: TransactionAttempt | None = None,
-        ends: Literal["", "batch", "input"] = "",
-    ) -> None:
-        self.topology = topology
-        self.conf = dict(conf)
-        self.assignment = dict(assignment)
-        self.layout = layout
-        self.readers = list(readers)
-        self.outputs = frozenset(outputs)
-        self.seed = seed
-        self.round = round
-        self.keeps_states = keeps_states
-        self.saving = saving
-        self.attempt = attempt
-        self.ends = ends
-
-    def picked(
-        self, worker: int, rows: Iterable[Any]
-    ) -> Iterator[tuple[int | None, list[Any], str | None, int | None]]:
-        """Return the rows that this round reads: offset (None: unreliable), values, stream and direct task."""
-        reader, partition = self._reader(worker)
-        return reader.read(partition, rows)
-
-    def sums(self, worker: int) -> Sequence[int]:
-        """Return the checksums of the rows that this worker read."""
-        return self._reader(worker)[0].sums
-
-    def _reader(self, worker: int) -> tuple[SourceReader, int]:
-        """Return the reader of a worker at level 0, and the partition that it reads."""
-        for source, reader in zip(self.layout.sources, self.readers, strict=True):
-            if source.first <= worker < source.first + source.size:
-                return reader, worker - source.first
-        raise IndexError(worker)
+    topology: Topology
+    conf: Mapping[str, Any]
+    assignment: Mapping[int, str]
+    layout: Layout
+    readers: Sequence[SourceReader | EmittedReader]
+    outputs: Collection[tuple[str, str]]
+    seed: int
+    round: int
+    keeps_states: bool
+    saving: Saving | None = None
+    attempt: TransactionAttempt | None = None
+    ends: Literal["", "batch", "input"] = ""
 
 
 class Stage:
-    """The function of one level's Spark stage. ``known``: what bolts know from before this job, by task."""
+    """The function of one level's Spark stage.
 
-    def __init__(self, job: Job, level: int, known: Mapping[int, bytes]) -> None:
+    ``known``: what bolts know from before this job, by task. ``first``: the worker of the RDD's first partition.
+    """
+
+    def __init__(self, job: Job, level: int, known: Mapping[int, bytes], first: int = 0) -> None:
         self.version = __version__
         self.job = job
         self.level = level
+        self.first = first
         places = job.layout.places
         self.known = {task: payload for task, payload in known.items() if places[task][0] == level}
 
@@ -129,26 +111,14 @@ class Stage:
         self.__dict__.update(state)
 
     def __call__(self, index: int, records: Iterable[Any]) -> Iterator[tuple[int, Record]]:
-        """Return the records that the worker of this index sends."""
+        """Return the records that the worker of a partition sends."""
         freeze_once()
-        worker = StageWorker(self.job, self.level, index, self.known)
+        worker = StageWorker(self.job, self.level, self.first + index, self.known)
         usual = collect_rarely()  # all rows of a block are alive at once
         try:
             yield from worker.receive(records) if self.level else worker.read(records)
         finally:
             gc.set_threshold(*usual)
-
-
-def stage_function(
-    job: Job, level: int, known: Mapping[int, bytes], first: int = 0
-) -> Callable[[int, Iterable[Any]], Iterable[Any]]:
-    """Return the function of one level's stage, for Spark, on an RDD whose first partition is for worker ``first``."""
-    stage = Stage(job, level, known)
-
-    def run(index: int, records: Iterable[Any]) -> Iterable[Any]:
-        return stage(first + index, records)
-
-    return run
 
 
 def _log_error(about: tuple[str, int], message: str) -> None:
@@ -187,7 +157,7 @@ class StageWorker:
         seed = f"{job.seed}/{job.round}/{level}/{index}"
         place = (level, index)
         self._routing = Routing(job.topology, job.assignment, job.layout, place, job.outputs, seed)
-        self._links = self._make_links(Random(seed))
+        self._links = links_of(self._report, self._out, self._named)
         self._tasks: dict[int, Any] = {}
         self._with_timers: dict[StageBolt, None] = {}  # the tasks with timers
         for task in job.layout.hosts.get(place, ()):
@@ -203,15 +173,15 @@ class StageWorker:
         if found is None:
             yield from self._hand_on(rows)
             return
-        source, number = found
+        number, partition = found
+        source, reader = self._job.layout.sources[number], self._job.readers[number]
         self._start({})
         yield from self._flush(LIMIT)
         tasks = sorted(id for id, name in self._job.assignment.items() if name == source.component)
-        feed = _Feed(self, self._plan(tasks[number % len(tasks)]), source.stream)
-        picked = self._job.picked(self._index, rows)
+        feed = _Feed(self, self._plan(tasks[partition % len(tasks)]), source.stream)
         attempt = None if self._batch is None else str(self._batch.attempt)
         every = 0
-        for offset, values, stream, direct in picked:
+        for offset, values, stream, direct in reader.read(partition, rows):
             if attempt is not None:
                 feed.emit([attempt, *values], 0, stream, direct)  # without a root: a failure fails the whole attempt
             else:
@@ -219,7 +189,7 @@ class StageWorker:
             every += 1
             if not every % _STEP:
                 yield from self._flush(LIMIT)
-        yield from self._finish(every, feed)
+        yield from self._finish(every, feed, reader.sums)
 
     def receive(self, records: Iterable[Out]) -> Iterator[Out]:
         """Process the input of a later level: records from earlier workers, and records that are only passed on."""
@@ -245,7 +215,7 @@ class StageWorker:
                     yield from self._work(record)
             if not started:
                 self._start(states)
-            yield from self._finish(0, None, arrivals.ledger)
+            yield from self._finish(got=arrivals.ledger)
         finally:
             arrivals.close()
 
@@ -287,7 +257,9 @@ class StageWorker:
                         self.drain()
             yield from self._flush(LIMIT)
 
-    def _finish(self, rows: int, feed: _Feed | None, got: Ledger | None = None) -> Iterator[Out]:
+    def _finish(
+        self, rows: int = 0, feed: _Feed | None = None, sums: Sequence[int] | None = None, got: Ledger | None = None
+    ) -> Iterator[Out]:
         """Finish after the end of the input: timers, ticks, rows that are still in boxes, states, and the report."""
         yield from self._end()
         for bolt in self._tasks.values():
@@ -318,7 +290,7 @@ class StageWorker:
             "got": {} if got is None else got.as_dict(),
             "kept": self._kept.as_dict(),
             "rows": rows,
-            "sums": self._job.sums(self._index) if feed is not None else None,
+            "sums": sums,
             "kinds": self._kinds,
             "left": {component: sorted(names) for component, names in left.items()},
             "gave_up": self._batch is not None and self._batch.failed,
@@ -473,25 +445,6 @@ class StageWorker:
         self._named[id] = tup
         return id
 
-    def _make_links(self, rng: Random) -> Links:
-        return Links(
-            out=self._out,
-            receivers={},
-            init=None,
-            ack=_nothing,
-            fail=_nothing,
-            later=Later,
-            named=self._named,
-            getrandbits=rng.getrandbits,
-            now=monotonic,
-            log=self._log,
-            report=self._report,
-            metric=self._metric,
-        )
-
-    def _log(self, plan: TaskPlan, message: str, level: int) -> None:
-        logging.getLogger(plan.component).log(_LEVELS[level], "%s", message, extra={"task": plan.id})
-
     def _report(self, plan: TaskPlan, message: str) -> None:
         self._error_counts[plan.id] = self._error_counts.get(plan.id, 0) + 1
         key = plan.id, kind_of(message)
@@ -500,9 +453,6 @@ class StageWorker:
         elif len(self._errors) < _MAX_ERRORS:
             self._errors[key] = [message, 1]
         _REPEATS.report((plan.component, plan.id), message, plan.component)
-
-    def _metric(self, plan: TaskPlan, name: str, params: Any) -> None:
-        logging.getLogger(plan.component).debug("metric %s: %r", name, params, extra={"task": plan.id})
 
 
 class _Feed:
@@ -541,7 +491,3 @@ def _timed(bolt: Any, call: Callable[[], None]) -> None:
     call()
     if isinstance(bolt, StageBolt):
         bolt.took(perf_counter() - start)
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing: there are no ackers, because a stage has read all of its input when it ends."""

@@ -20,10 +20,9 @@ from spark_bridge.job.state import NoStates, States, is_stateful
 from spark_bridge.job.transactions import Transactions
 from spark_bridge.job.watch import brief, raise_readable
 from spark_bridge.stream.checkpoint import QueryLog, check_same, local_folder, written_directly
-from spark_bridge.stream.frames import Frames
-from spark_bridge.stream.handover import Handover
-from spark_bridge.stream.own_spouts import log_of, own_spouts
+from spark_bridge.stream.frames import Frames, log_of, own_spouts
 from spark_bridge.stream.progress import BatchProgress, ProgressListener, QueryFigures
+from spark_bridge.stream.spout_log import Handover
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

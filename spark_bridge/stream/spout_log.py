@@ -1,4 +1,8 @@
-"""A spout's tuples that Spark has not committed, in a store, so that a batch has the same rows after a crash."""
+"""A spout's tuples that Spark has not committed, in a store, so that a batch has the same rows after a crash.
+
+Under exact alignment, a spout's log also has its position at each row where a batch may end. It may be ahead of the states by
+rows that are in no batch yet. The position at a batch's end is saved with the batch, and with the states.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +15,17 @@ from uuid import uuid4
 from multilang.protocol.codec import dumps, loads
 from multilang.store.opening import open_store
 from multilang.store.settings import url_of
-from spark_bridge.job.errors import SparkJobError
+from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from multilang.store.interface import Store
+    from spark_bridge.job.state import LogPlace, Rows, States
 
     Offset = dict[str, str | int]
+
 
 _PLACE = "log"
 _ABOUT = "ends"  # the table with the log's ends, and with the spout that it belongs to
@@ -190,3 +196,46 @@ class SpoutLog:
 
     def _offset(self, number: int) -> Offset:
         return {"log": self.id, "row": number}
+
+
+class Handover:
+    """The positions of a query's spouts. ``logs``: spout -> its log, which no process has opened yet.
+
+    Raises NotOnSparkError when the states have changed without this query.
+    """
+
+    def __init__(self, states: States, logs: Mapping[str, str]) -> None:
+        self._states = states
+        self._paths = dict(logs)
+        self._places = {spout: self._begun(spout, path) for spout, path in logs.items()}
+
+    def moved(self, rows: Mapping[str, int]) -> tuple[dict[str, Rows], dict[str, LogPlace]]:
+        """Return the changes of the spouts' states, and the places in their logs, after a batch with so many rows of
+        each.
+
+        They have the form that ``States.save`` takes.
+        """
+        for spout, (log, row) in self._places.items():
+            self._places[spout] = (log, row + rows[spout])
+        positions = {
+            spout: list(positions_in(path, self._places[spout][1]).values()) for spout, path in self._paths.items()
+        }
+        return self._states.moved(positions), self._places
+
+    def _begun(self, spout: str, path: str) -> LogPlace:
+        log = SpoutLog(path)
+        try:
+            if not log.next:
+                positions = self._states.positions(spout)
+                log.append((), {task: each for task, each in enumerate(positions) if each is not None})
+                self._states.follow(spout, (log.id, 0))
+            row = self._states.followed(spout, log.id)
+            if row is None:
+                raise NotOnSparkError(
+                    f"the state in {self._states.describe()} has gone on without this query, and spout {spout!r} with it, so that "
+                    f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
+                    "spouts go on where the state is"
+                )
+            return log.id, row
+        finally:
+            log.close()

@@ -3,6 +3,9 @@
 Spark runs the spout in a process on the driver's machine. Tuples are written to a log before they are acked, and
 offsets are places in the log. So a batch has the same rows whenever Spark reads it, whatever the spout would emit a
 second time.
+
+Its values become columns of the types that its schema says; a text column takes any value as JSON. A binary column has any
+value as JSON, texts included, so that ``values_of`` can restore the value.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from multilang.protocol.codec import dumps, loads
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state.replayable import ReplayableSpout
+from spark_bridge.job.columns import Rows
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.spouts import SpoutFeed
-from spark_bridge.stream.columns import Columns
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
 
@@ -35,16 +39,17 @@ if TYPE_CHECKING:
     from spark_bridge.job.spouts import Emitted, SpoutTask
     from spark_bridge.stream.spout_log import Offset
 
+
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 except ImportError:  # Spark before 4.2 has no read limits, and reads all that is available in one batch
     ReadAllAvailable = ReadMaxRows = None  # type: ignore[assignment,misc]
     SupportsTriggerAvailableNow = object  # type: ignore[assignment,misc]
-
 _ROWS_OF_A_PARTITION = 2500
 _IDLE_SECS = 0.02
 _TURN_SECS = 1.0
 _ORPHAN_SECS = 0.5
+_MAX_SHOWN = 200  # characters of a value in a message
 
 
 def register_spouts(spark: SparkSession) -> None:
@@ -80,7 +85,7 @@ class StormSpoutSource(DataSource):
         )
 
 
-class Rows(InputPartition):
+class SpoutPartition(InputPartition):
     """Some rows of a batch, on their way to an executor."""
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
@@ -100,7 +105,7 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._until_exhausted = False
         self._running: RunningSpout | None = None
         declared = SpoutOptions(options)
-        Columns(declared.id, declared.fields, schema)
+        _rows_of(declared, schema)
         self._batch_size = declared.batch_size
 
     def initialOffset(self) -> Offset:  # noqa: N802
@@ -123,11 +128,14 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return log.end
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        rows = [*map(self._spout.columns.row, self._spout.log.rows(start, end))]
-        return [Rows(rows[place : place + _ROWS_OF_A_PARTITION]) for place in range(0, len(rows), _ROWS_OF_A_PARTITION)]
+        rows = [*map(self._spout.row_of, self._spout.log.rows(start, end))]
+        return [
+            SpoutPartition(rows[place : place + _ROWS_OF_A_PARTITION])
+            for place in range(0, len(rows), _ROWS_OF_A_PARTITION)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        assert isinstance(partition, Rows)
+        assert isinstance(partition, SpoutPartition)
         return iter(partition.rows)
 
     def commit(self, end: Offset) -> None:
@@ -141,16 +149,16 @@ class SpoutReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _spout(self) -> RunningSpout:
         if self._running is None:
             declared = SpoutOptions(self._options)
-            self._running = RunningSpout(declared, Columns(declared.id, declared.fields, self._schema))
+            self._running = RunningSpout(declared, self._schema)
         return self._running
 
 
 class RunningSpout:
     """A spout's tasks, and the log of their tuples. The tasks start when they are first asked for tuples."""
 
-    def __init__(self, declared: SpoutOptions, columns: Columns) -> None:
+    def __init__(self, declared: SpoutOptions, schema: StructType) -> None:
         self._declared = declared
-        self.columns = columns
+        self.row_of = _rows_of(declared, schema)
         self.log = SpoutLog(declared.log)
         try:
             self.log.belongs_to(declared.described())
@@ -206,7 +214,7 @@ class RunningSpout:
         stream = self._declared.stream
         rows = [values for _, (_, values, name, *_) in emitted if (name or "default") == stream]
         for values in rows:
-            self.columns.row(values)  # a tuple that Spark could not take must not be acked
+            self.row_of(values)  # a tuple that Spark could not take must not be acked
         positions = self._positions(feed)
         self.log.append(rows, positions)
         for index, position in positions.items():
@@ -247,3 +255,22 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_ORPHAN_SECS)
     os._exit(1)
+
+
+def _rows_of(declared: SpoutOptions, schema: StructType) -> Rows:
+    """Return the conversion of the spout's tuples to rows of a schema, which has the stream's fields in their order."""
+    if schema.names != declared.fields:
+        raise NotOnSparkError(
+            f"spout {declared.id!r} emits the fields {', '.join(declared.fields)}, and the schema has {', '.join(schema.names)}"
+        )
+    advice = "its tuples are kept by the spout. Give another schema: string takes anything"
+    return Rows(f"spout {declared.id!r}", declared.fields, schema, advice, binary=_json)
+
+
+def values_of(row: Sequence[bytes | None]) -> list[Any]:
+    """Return what the spout emitted, from a row whose columns are all binary."""
+    return [None if value is None else loads(value.decode()) for value in row]
+
+
+def _json(value: Any) -> bytes:
+    return dumps(value).encode()

@@ -7,16 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.patience import patient
 from tests.soak import soak_only
 from tests.spark.job.test_cluster import ROOT, is_loopback, master
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["master"]  # a fixture
 pytestmark = [
