@@ -12,9 +12,9 @@ from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, STAND_IN, conf_
 from multilang.cli.live import PAGE, shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.settings import ProjectCommand
-from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
     FORMATS,
+    SparkFault,
     broken_source,
     check_folders,
     check_output,
