@@ -7,8 +7,7 @@ import sys
 from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
-from multilang.streams.declared import Declared
-from multilang.streams.graph import PLAIN, Graph
+from multilang.streams.graph import PLAIN, Declared, Graph
 from multilang.streams.operations import Source
 from multilang.streams.planner import planned
 from multilang.streams.stream import Stream

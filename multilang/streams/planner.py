@@ -41,8 +41,7 @@ if TYPE_CHECKING:
 
     from multilang.component.many import Tuples
     from multilang.streams.bolts import Programmed
-    from multilang.streams.declared import Declared
-    from multilang.streams.graph import Graph, Stage
+    from multilang.streams.graph import Declared, Graph, Stage
 
 
 def planned(graph: Graph, declared: Declared, state: bool, conf: Mapping[str, Any]) -> TopologyBuilder:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from multilang.component.bolt import Bolt
     from multilang.protocol.messages import Tuple
-    from multilang.streams.declared import Declared
+    from multilang.streams.graph import Declared
     from multilang.streams.keys import Key
     from multilang.streams.operations import Operation
     from multilang.streams.windows import Windowed
