@@ -15,9 +15,8 @@ from multilang.topology.model import Topology
 from multilang.transactional.api import AnySpout, Committer
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.executors import is_committer
-from multilang.transactional.kinds import OPAQUE, kind_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator, is_id
-from multilang.transactional.spout import TransactionalSpoutCoordinator
+from multilang.transactional.spout import OPAQUE, TransactionalSpoutCoordinator, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
