@@ -68,7 +68,7 @@ class OverSource:
             raise ConfigError(
                 f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
             )
-        source = open_source(self._given) if isinstance(self._given, str) else self._given
+        source = _opened(self._given)
         try:
             return list(source.fields)
         finally:
@@ -91,7 +91,7 @@ class OverSource:
                 raise NotSetError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
             if not isinstance(given, str) or not given:
                 raise ConfigError(f"{SOURCE} is {given!r}; use the URL of a source")
-        return open_source(given) if isinstance(given, str) else given
+        return _opened(given)
 
     def _open(self, conf: dict[str, Any]) -> PartitionSource:
         source = self.source_in(conf)
@@ -450,6 +450,10 @@ class PartitionSpout(OverSource, Spout):
                 if monotonic() > end:
                     raise
                 sleep(0.2)
+
+
+def _opened(source: PartitionSource | str) -> PartitionSource:
+    return open_source(source) if isinstance(source, str) else source
 
 
 def open_source(where: str) -> PartitionSource:

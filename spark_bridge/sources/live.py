@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.installed import unsuitable
-from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, blocks_of
+from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, Width, blocks_of
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
 from spark_bridge.sources.values import exact_rows
 from spark_bridge.sources.workers import Workers
@@ -43,8 +43,6 @@ _JOBS_AHEAD = 4  # jobs at once, over all partitions
 _MOST_UNREAD = (
     4  # times READ_AHEAD_BYTES that may wait here for the readers of partitions that were begun with another one
 )
-_MOST_PARTITIONS = 64
-_SECONDS = 2.0  # a job that takes longer is too wide, as the reader of its first partition waits for all
 
 
 class RDDSource(BlockSource):
@@ -327,33 +325,6 @@ class _View(BlockSource):
 
     def __reduce__(self) -> Any:
         return self._source.__reduce__()
-
-
-class Width:
-    """The number for the next job: it grows while partitions turn out to have one block each, and come quickly.
-
-    Args:
-        most_bytes: What all first blocks of a job are expected to have at most.
-    """
-
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self.partitions = 1
-
-    def learn(self, first: Sequence[Block], seconds: float) -> None:
-        """Take into account what a job brought.
-
-        Args:
-            first: The first block of each partition.
-            seconds: How long the job took.
-        """
-        if not all(block.last for block in first):
-            self.partitions = 1
-        elif seconds > _SECONDS:
-            self.partitions = max(1, len(first) // 4)
-        else:
-            mean = sum(len(block.data) for block in first) // len(first) + 1
-            self.partitions = max(1, min(len(first) * 4, _MOST_PARTITIONS, self._most_bytes // mean))
 
 
 class _Share:
