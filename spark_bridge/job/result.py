@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import types
+
 from multilang.protocol.codec import dumps
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
+from spark_bridge.job.columns import Rows, declared_schema
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.watch import SPARK_ERRORS
 
@@ -212,10 +215,6 @@ class JobResult:
                 the stream was not kept, or the outputs were given back.
             NotOnSparkError: The schema has a type that no value of a tuple is, or another number of columns.
         """
-        from pyspark.sql import types
-
-        from spark_bridge.job.columns import Rows, declared_schema
-
         key = self._key(component, stream)
         declared = self.topology.components[component].streams[stream]
         fields = declared.fields
@@ -281,15 +280,6 @@ class JobResult:
     def unpersist(self) -> None:
         """Free the disk space of the outputs. Neither they nor what was made of them can be read afterwards."""
         self._given_back = True
-        self._drop()
-
-    def forget(self) -> None:
-        """Drop everything that was emitted so far."""
-        self._drop()
-        self._parts.clear()
-        self._kinds.clear()
-
-    def _drop(self) -> None:
         for part, _ in self._parts:
             part.unpersist()
         if self._token is not None:

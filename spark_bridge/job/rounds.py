@@ -116,7 +116,7 @@ class RowFeed:
         def named(partition: int, rows: Iterable[Any]) -> Iterable[Any]:
             return (((partition, offset), values) for offset, values, _, _ in reader.read(partition, rows))
 
-        return collected(self.rows.mapPartitionsWithIndex(named), [], None, f"{self.component}: the rows that failed")
+        return collected(self.rows.mapPartitionsWithIndex(named), f"{self.component}: the rows that failed")
 
     def source(self) -> StageSource:
         """Return the source in the form that a layout takes."""

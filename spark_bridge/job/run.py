@@ -472,12 +472,11 @@ class JobRun:
             records = records.partitionBy(size, int).mapPartitionsWithIndex(Stage(job, level, known))
         records = records.values().persist(StorageLevel.DISK_ONLY)
         records.setName(f"{self._label}: the records of round {job.round}")
-        tasks = [*job.layout.sizes]
         tell = None if self._spec.progress is None else partial(self._tell, feeds)
         here = None if self._spec.known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
             rows_here = records.filter(lambda record: comes_here(record, here))
-            found = collected(rows_here, tasks, tell, self._described_round(job.layout, feeds, job.ends))
+            found = collected(rows_here, self._described_round(job.layout, feeds, job.ends), tell, job.layout.sizes)
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)
         self._updated |= report.updated

@@ -121,10 +121,8 @@ class SourceReader:
         """Return a row as a tuple's values, as a component in a process of its own would get them."""
         width = len(self.fields)
         try:
-            if self.kinds:  # of a DataFrame, whose columns were put into the fields' order
-                values = list(row)
-            else:
-                values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
+            # The columns of a DataFrame were put into the fields' order
+            values = list(row) if self.kinds else in_order(row, self.fields)
         except SourceError as error:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"
@@ -262,7 +260,7 @@ def fingerprint(rows: RDD[Any], reader: SourceReader, description: str) -> list[
         reader: Reads them.
         description: Of the Spark job, in its UI.
     """
-    found = collected(rows.mapPartitionsWithIndex(_Summed(reader)), [], None, description)
+    found = collected(rows.mapPartitionsWithIndex(_Summed(reader)), description)
     return [sum(count for count, _ in found), sum(total for _, total in found) & _MASK]
 
 

@@ -15,7 +15,7 @@ from spark_bridge.executors import what_is_missing, why_none_runs, without_trace
 from spark_bridge.job.errors import ComponentStartError, SparkJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from pyspark import RDD, SparkContext
@@ -47,17 +47,19 @@ class JobProgress:
     status: RunStatus
 
 
-def collected(rdd: RDD[Any], sizes: list[int], tell: Callable[[int, int], None] | None, description: str) -> list[Any]:
+def collected(
+    rdd: RDD[Any], description: str, tell: Callable[[int, int], None] | None = None, sizes: Sequence[int] = ()
+) -> list[Any]:
     """Return ``rdd.collect()``.
 
-    ``sizes``: the tasks of each stage; ``tell``: called with tasks done and tasks in all, several times a second;
-    ``description``: of the job, in Spark's UI.
+    ``description``: of the job, in Spark's UI; ``tell``: called with tasks done and tasks in all, several times a second;
+    ``sizes``: the tasks of each stage.
     """
     sc = rdd.context
     before = sc.getLocalProperty(DESCRIPTION)
     sc.setLocalProperty(DESCRIPTION, description)
     try:
-        return _collected(rdd) if tell is None else _watched(rdd, sc, sizes, tell)
+        return _collected(rdd) if tell is None else _watched(rdd, sc, tell, sum(sizes))
     finally:
         sc.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
 
@@ -69,7 +71,7 @@ def _collected(rdd: RDD[Any]) -> list[Any]:
         raise_readable(error)
 
 
-def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[int, int], None]) -> list[Any]:
+def _watched(rdd: RDD[Any], sc: SparkContext, tell: Callable[[int, int], None], tasks: int) -> list[Any]:
     from pyspark import InheritableThread
 
     tag = f"multilang-{uuid4()}"  # no group: the jobs stay in the caller's, who may cancel it
@@ -90,7 +92,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
     thread.start()
     try:
         while not done.wait(_STEP_SECS):
-            tell(_done(sc, tag), sum(sizes))
+            tell(_done(sc, tag), tasks)
     except BaseException:
         sc.cancelJobsWithTag(tag)
         thread.join()
@@ -98,7 +100,7 @@ def _watched(rdd: RDD[Any], sc: SparkContext, sizes: list[int], tell: Callable[[
     thread.join()
     if isinstance(answer[0], Exception):
         raise answer[0]
-    tell(sum(sizes), sum(sizes))
+    tell(tasks, tasks)
     return answer[0]  # type: ignore[no-any-return]
 
 

@@ -27,7 +27,7 @@ from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.executors import freeze_once
 from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
-from spark_bridge.job.bolts import StageBolt
+from spark_bridge.job.bolts import ShellBoltTask, StageBolt
 from spark_bridge.job.collector import links_of
 from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
@@ -421,8 +421,6 @@ class StageWorker:
     def _bolt(self, task: int) -> Any:
         plan = self._plan(task)
         if isinstance(plan.spec.component, ShellComponent):
-            from spark_bridge.job.bolts import ShellBoltTask
-
             return ShellBoltTask(plan, self._links, self._failed)
         saving = self._job.saving
         bolt: StageBolt

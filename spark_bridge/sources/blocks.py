@@ -89,25 +89,18 @@ class RowText:
         return values
 
     def _row(self, row: Any) -> list[Any]:
-        if self._converters is None:
-            return self._values(row)
         if self._converters:
             pairs = zip(self._converters, row, strict=True)
             return [value if convert is None else convert(value) for convert, value in pairs]
-        return list(row)
-
-    def _values(self, row: Any) -> list[Any]:
-        width = len(self.fields)
-        if isinstance(row, list | tuple):
-            values = in_order(row, self.fields)
-            if len(values) == width:
-                return values
-        elif width == 1:
-            return [row]
-        raise SourceError(
-            f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
-            "of that length, or name its fields with fields="
-        )
+        if self._converters is not None:
+            return list(row)
+        values, width = in_order(row, self.fields), len(self.fields)
+        if len(values) != width:
+            raise SourceError(
+                f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
+                "of that length, or name its fields with fields="
+            )
+        return values
 
 
 def _is_ascii(value: Any) -> bool:

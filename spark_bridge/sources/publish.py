@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from hashlib import sha256
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 from multilang.protocol.codec import dumps
@@ -259,7 +260,7 @@ def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table
     with folder.fs.open(folder.place(f"{stem}.parquet"), "wb") as file:
         sink = _Hashed(file.write)
         with pyarrow.parquet.ParquetWriter(pyarrow.PythonFile(sink, "w"), first.schema) as writer:
-            for group in _chained(first, groups):
+            for group in chain((first,), groups):
                 writer.write_table(group, row_group_size=group.num_rows)
                 index.append((group.num_rows, *sink.cut()))
                 count += group.num_rows
@@ -267,11 +268,6 @@ def _written(url: str, name: str, partition: int, groups: Iterator[pyarrow.Table
     text = dumps({"groups": index, "footer": footer}).encode()
     folder.write(f"{stem}.json", text)
     return [(partition, f"{stem}.parquet", count, footer[0] + footer[1], checksum(text))]
-
-
-def _chained(first: pyarrow.Table, rest: Iterator[pyarrow.Table]) -> Iterator[pyarrow.Table]:
-    yield first
-    yield from rest
 
 
 class _Hashed:
