@@ -121,8 +121,10 @@ class SourceReader:
         """Return a row as a tuple's values, as a component in a process of its own would get them."""
         width = len(self.fields)
         try:
-            # The columns of a DataFrame were put into the fields' order
-            values = list(row) if self.kinds else in_order(row, self.fields)
+            if self.kinds:  # of a DataFrame, whose columns were put into the fields' order
+                values = list(row)
+            else:
+                values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
         except SourceError as error:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"

@@ -94,7 +94,8 @@ class RowText:
             return [value if convert is None else convert(value) for convert, value in pairs]
         if self._converters is not None:
             return list(row)
-        values, width = in_order(row, self.fields), len(self.fields)
+        values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
+        width = len(self.fields)
         if len(values) != width:
             raise SourceError(
                 f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "

@@ -237,7 +237,10 @@ class ListSource(PartitionSource):
         self._fields = tuple(fields)
         self._name = name
         width = len(self._fields)
-        self._partitions = [plain_rows([in_order(row, self._fields) for row in partition]) for partition in partitions]
+        self._partitions = [
+            plain_rows([in_order(row, self._fields) if isinstance(row, list | tuple) else [row] for row in partition])
+            for partition in partitions
+        ]
         for number, partition in enumerate(self._partitions):
             for offset, row in enumerate(partition):
                 if len(row) != width:

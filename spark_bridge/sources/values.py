@@ -177,14 +177,14 @@ def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
     return encode_values(values)
 
 
-def in_order(row: Any, fields: tuple[str, ...]) -> list[Any]:
+def in_order(row: Sequence[Any], fields: tuple[str, ...]) -> list[Any]:
     """Return a row's values in the order of the fields.
 
     A row that has a value of each field's name gives these, wherever they stand in it, as a DataFrame does with its columns. Any
-    other row is taken by position; one that is neither a list nor a tuple is a value.
+    other row is taken by position.
 
     Args:
-        row: The row: a list, a tuple, a tuple whose values have names, as pyspark's Row has them, or one value.
+        row: The row: a list, a tuple, or a tuple whose values have names, as pyspark's Row and a named tuple do.
         fields: The stream's fields.
 
     Raises:
@@ -193,8 +193,6 @@ def in_order(row: Any, fields: tuple[str, ...]) -> list[Any]:
     kind = type(row)
     if kind is tuple or kind is list:
         return list(row)
-    if not isinstance(row, list | tuple):
-        return [row]
     names = getattr(row, "__fields__", None) or getattr(row, "_fields", None)
     places = _places(tuple(names), fields) if names else None
     return list(row) if places is None else [row[place] for place in places]
