@@ -10,25 +10,29 @@ it is replayed. On every engine.
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
+from contextlib import suppress
+from http import HTTPStatus
 from ipaddress import ip_address
 from queue import Empty, Full, Queue
-from threading import Event, Thread
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import made_of, record
+from multilang.listening.accepting import bind
+from multilang.listening.checks import is_from_elsewhere, is_secret
+from multilang.listening.http import Head, HttpServer, Refused, Request, answer, unquoted
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.secret import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
-    from email.message import Message
     from typing import Any
 
     from multilang.component.context import Context
@@ -38,23 +42,28 @@ _MORE_CONNECTIONS = 32  # than there are requests that wait: to tell the others 
 _MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
 _MOST_READ = 1 << 16  # bytes of an answer's body
 _MOST_ANSWER = 1 << 20  # bytes of an answer with its head
-_NO_ROOM = "503 Service Unavailable", "there is no room now; send it again later"
+_NO_ROOM = "there is no room now; send it again later"
 _QUIET_SECS = 10.0  # before the same error is reported again
 
 
-class _Request:
-    """A POST that waits for its answer."""
+class _Post:
+    """A request that waits for its answer, in the event loop of the server."""
 
-    __slots__ = ("answered", "ok", "value")
+    __slots__ = ("_loop", "answered", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Any, loop: asyncio.AbstractEventLoop) -> None:
         self.value = value
-        self.answered = Event()
-        self.ok = False
+        self.answered: asyncio.Future[bool] = loop.create_future()
+        self._loop = loop
 
     def answer(self, ok: bool) -> None:
-        self.ok = ok
-        self.answered.set()
+        """Give the answer, from any thread."""
+        with suppress(RuntimeError):  # the server has ended
+            self._loop.call_soon_threadsafe(self._settle, ok)
+
+    def _settle(self, ok: bool) -> None:
+        if not self.answered.done():
+            self.answered.set_result(ok)
 
 
 class WebhookSpout(Spout):
@@ -121,30 +130,25 @@ class WebhookSpout(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        from multilang.component.prometheus_server import HAS_ROOM, BoundedServer
-
-        self._has_room = HAS_ROOM
-        self._waiting: Queue[_Request] = Queue(self.most)
-        self._sent: dict[int, _Request] = {}
+        self._waiting: Queue[_Post] = Queue(self.most)
+        self._sent: dict[int, _Post] = {}
         self._serial = 0
         self._active = True
         self._word = None if self.secret is None else self.secret.reveal()
         port = self.port + context.task_index
         try:
-            self._server = BoundedServer(
-                port,
-                self.host,
-                self._respond,
-                2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
-                self.answer_secs + _MARGIN_SECS,
-                self._body_of_known,
-            )
+            listening = bind(self.host, port)
         except OSError as problem:
             raise ConnectorError(
                 f"spout {context.component!r} can't listen at {self.host}:{port}: {problem}; name a port that is free"
             ) from problem
-        self._thread = Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
+        self._server = HttpServer(
+            listening,
+            self._respond,
+            connections=2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
+            secs=self.answer_secs + _MARGIN_SECS,
+            name="webhook",
+        )
 
     def activate(self) -> None:
         self._active = True
@@ -159,7 +163,7 @@ class WebhookSpout(Spout):
                 request = self._waiting.get_nowait()
             except Empty:
                 return
-            if request.answered.is_set():
+            if request.answered.done():
                 continue  # it waited for too long
             self._serial += 1
             self._sent[self._serial] = request
@@ -181,9 +185,7 @@ class WebhookSpout(Spout):
             for request in self._sent.values():
                 request.answer(False)
             self._refuse_waiting()
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
+            self._server.close()
 
     def _runner_gave_up(self) -> None:
         self.close()  # the next task listens at the same port
@@ -195,87 +197,61 @@ class WebhookSpout(Spout):
             except Empty:
                 return
 
-    # ---- in the threads of the server ----
+    # ---- in the thread of the server ----
 
-    def _body_of_known(self, fields: Message) -> int | None:
-        """Return how much of the body makes a request known: nothing of it if the head shows the secret; without one, all."""
-        if self._word is not None:
-            return 0 if self._shows_secret(fields.get("authorization", "")) else None
-        size = self._size(fields.get("content-length"))
-        return None if size is None or size > self.max_body else size
-
-    def _shows_secret(self, text: str) -> bool:
-        from hmac import compare_digest
-
-        return compare_digest(text.encode("latin-1", "replace"), f"Bearer {self._word}".encode())
-
-    @staticmethod
-    def _size(text: str | None) -> int | None:
-        return int(text) if text and text.isdecimal() and len(text) <= 20 else None
-
-    def _respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        status, text = self._answer(environ)
-        body = f"{text}\n".encode()
-        head = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
-        if status.startswith("503"):
-            head.append(("Retry-After", "1"))
-        start_response(status, head)
-        return [body]
-
-    def _answer(self, environ: dict[str, Any]) -> tuple[str, str]:
-        refused = self._refusal(environ)
-        if refused is not None:
-            return refused
-        if not environ[self._has_room]:
-            return _NO_ROOM
-        size = int(environ["CONTENT_LENGTH"])
-        data = environ["wsgi.input"].read(size)
-        if len(data) < size:
-            return "400 Bad Request", "the body is cut short"
+    async def _respond(self, request: Request) -> bytes:
+        size = self._size(request.head)
+        shown = self._word is not None  # the head has shown the secret; without one, a whole body admits
+        if shown and not request.admit():
+            raise _later(_NO_ROOM)
+        data = await request.body(size)
+        if not shown and not request.admit():
+            raise _later(_NO_ROOM)
         try:
             text = data.decode()
             value = loads(text) if self.json else text
         except ValueError as problem:
             kind = "JSON in UTF-8" if self.json else "text in UTF-8"
-            return "400 Bad Request", f"the body is no {kind}: {problem}"
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no {kind}: {problem}") from None
         reason = reason_against(value)
         if reason is not None:  # then the emit would end the task
-            return "400 Bad Request", f"the body can't be a tuple's value: {reason}"
-        request = _Request(value)
+            raise Refused(HTTPStatus.BAD_REQUEST, f"the body can't be a tuple's value: {reason}")
+        post = _Post(value, asyncio.get_running_loop())
         try:
             if self._is_closing():
                 raise Full
-            self._waiting.put_nowait(request)
+            self._waiting.put_nowait(post)
         except Full:
-            return _NO_ROOM
+            raise _later(_NO_ROOM) from None
         if self._is_closing():
-            request.answer(False)
-        if not request.answered.wait(self.answer_secs):
-            request.answered.set()
-            return "503 Service Unavailable", "it takes too long; send it again"
-        if not request.ok:
-            return "503 Service Unavailable", "it failed; send it again"
-        return "200 OK", "done"
+            post.answer(False)
+        try:
+            ok = await asyncio.wait_for(post.answered, self.answer_secs)
+        except asyncio.TimeoutError:
+            raise _later("it takes too long; send it again") from None
+        if not ok:
+            raise _later("it failed; send it again")
+        return answer(HTTPStatus.OK, "done")
 
     def _is_closing(self) -> bool:
         """Return whether nobody takes what waits any more; it may change at any moment."""
         return not self._active
 
-    def _refusal(self, environ: dict[str, Any]) -> tuple[str, str] | None:
-        if "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
-            return "403 Forbidden", "no page in a browser may send anything here"
-        if self._word is not None and not self._shows_secret(environ.get("HTTP_AUTHORIZATION", "")):
-            return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
-        if environ.get("PATH_INFO") != self.path:
-            return "404 Not Found", f"there is only {self.path}"
-        if environ["REQUEST_METHOD"] != "POST":
-            return "405 Method Not Allowed", "use POST"
-        size = self._size(environ.get("CONTENT_LENGTH"))
-        if size is None:
-            return "411 Length Required", "a POST says its Content-Length"
-        if size > self.max_body:
-            return "413 Request Entity Too Large", f"at most {self.max_body} bytes"
-        return None
+    def _size(self, head: Head) -> int:
+        """Return the size of a request's body. Raises Refused for a request that may send none."""
+        if "origin" in head.fields or is_from_elsewhere(head.fields):
+            raise Refused(HTTPStatus.FORBIDDEN, "no page in a browser may send anything here")
+        if self._word is not None and not is_secret(head.fields.get("authorization", ""), f"Bearer {self._word}"):
+            raise Refused(HTTPStatus.UNAUTHORIZED, "send the secret, as Authorization: Bearer SECRET")
+        if unquoted(head.path) != self.path:
+            raise Refused(HTTPStatus.NOT_FOUND, f"there is only {self.path}")
+        if head.method != "POST":
+            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use POST")
+        return head.size(self.max_body)
+
+
+def _later(why: str) -> Refused:
+    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, why, {"Retry-After": "1"})
 
 
 class WebhookSink(LingeringBolt):
