@@ -1,4 +1,4 @@
-"""What runs a component alone, as the process of one task.
+"""The function that runs a component alone, as the process of one task.
 
 ``Component.run()`` is a method of what users subclass, and the process stands above that: ``multilang`` itself, which is imported
 before both, brings the two together here.

@@ -1,4 +1,4 @@
-"""What blocks and a task's wire, which stands above this package, call of each other."""
+"""The calls between blocks and a task's wire, which stands above this package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
 
     class Output(Protocol):
-        """What the task's process writes to."""
+        """The pipe to the parent."""
 
         def flush_some(self) -> bool:
             """Write as much as the pipe takes now; return True when nothing is left."""
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
         @property
         def output(self) -> Output:
-            """Where its messages go."""
+            """The pipe that its messages go to."""
 
         def check_wait(self) -> None:
             """Raise LocalProtocolError if task ids can't be waited for."""

@@ -1,4 +1,4 @@
-"""What the watchdog thread looks after beside user code, each thing in a part of its own (see work.Part)."""
+"""The things that the watchdog thread looks after beside user code (see work.Part)."""
 
 from __future__ import annotations
 

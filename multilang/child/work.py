@@ -1,4 +1,4 @@
-"""What user code works on, as the main thread tells the watchdog thread beside it."""
+"""The work of user code, of which the main thread tells the watchdog thread beside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Part:
 
 
 class Work(Part):
-    """What user code works on. The main thread says it; the watchdog's thread looks how long it takes.
+    """The thing that user code works on. The main thread says it; the watchdog's thread looks how long it takes.
 
     Attributes:
         doing: What the main thread is at, outside of a tuple's processing; None if it waits.

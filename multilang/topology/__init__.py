@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.loading.topologies import load_object, load_topology
     from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
-    from multilang.topology.check import check
     from multilang.topology.errors import GroupingError, TopologyError
     from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
     from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
@@ -35,7 +34,6 @@ __all__ = [
     "Topology",
     "TopologyBuilder",
     "TopologyError",
-    "check",
     "chooser",
     "load_object",
     "load_topology",
@@ -49,7 +47,6 @@ __getattr__, __dir__ = lazily(
             "SpoutDeclarer",
             "TopologyBuilder",
         ),
-        ".check": ("check",),
         ".errors": (
             "GroupingError",
             "TopologyError",

@@ -243,7 +243,7 @@ def test_ctrl_c_before_the_handshake_makes_no_noise(start: Starter) -> None:
         class Part(BasicBolt): pass
         import threading
         def look(main):
-            while sys._current_frames()[main].f_code.co_name != "read":
+            while sys._current_frames()[main].f_code.co_name != "_first_message":
                 time.sleep(0.05)
             open("waiting", "w").close()
         threading.Thread(target=look, args=[threading.get_ident()]).start()

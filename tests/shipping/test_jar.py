@@ -54,12 +54,15 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     parts = {name.split("/")[2] for name in jar if name.startswith("resources/multilang/")}
     assert parts == {
         "__init__.py",
+        "alone.py",
         "blocks",
         "checksums.py",
+        "child",
         "component",
         "dotted.py",
         "extras.py",
         "lazy.py",
+        "loading",
         "masked.py",
         "plain.py",
         "private.py",
