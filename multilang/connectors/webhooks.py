@@ -10,23 +10,16 @@ it is replayed. On every engine.
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
-from contextlib import suppress
-from http import HTTPStatus
 from ipaddress import ip_address
-from queue import Empty, Full, Queue
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import made_of, record
-from multilang.listening.accepting import bind
-from multilang.listening.checks import is_from_elsewhere, is_secret
-from multilang.listening.http import Head, HttpServer, Refused, Request, answer, unquoted
 from multilang.masked import masked_text
-from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.protocol.codec import dumps
 from multilang.secret import Secret
 
 TYPE_CHECKING = False
@@ -36,34 +29,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.context import Context
+    from multilang.connectors.webhook_server import Post
     from multilang.protocol.messages import Tuple
 
-_MORE_CONNECTIONS = 32  # than there are requests that wait: to tell the others that there is no room
-_MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
 _MOST_READ = 1 << 16  # bytes of an answer's body
 _MOST_ANSWER = 1 << 20  # bytes of an answer with its head
-_NO_ROOM = "there is no room now; send it again later"
 _QUIET_SECS = 10.0  # before the same error is reported again
-
-
-class _Post:
-    """A request that waits for its answer, in the event loop of the server."""
-
-    __slots__ = ("_loop", "answered", "value")
-
-    def __init__(self, value: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self.value = value
-        self.answered: asyncio.Future[bool] = loop.create_future()
-        self._loop = loop
-
-    def answer(self, ok: bool) -> None:
-        """Give the answer, from any thread."""
-        with suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(self._settle, ok)
-
-    def _settle(self, ok: bool) -> None:
-        if not self.answered.done():
-            self.answered.set_result(ok)
 
 
 class WebhookSpout(Spout):
@@ -130,128 +101,61 @@ class WebhookSpout(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        self._waiting: Queue[_Post] = Queue(self.most)
-        self._sent: dict[int, _Post] = {}
+        from multilang.connectors.webhook_server import WebhookServer
+
+        self._sent: dict[int, Post] = {}
         self._serial = 0
-        self._active = True
-        self._word = None if self.secret is None else self.secret.reveal()
         port = self.port + context.task_index
         try:
-            listening = bind(self.host, port)
+            self._server = WebhookServer(
+                self.host,
+                port,
+                path=self.path,
+                secret=None if self.secret is None else self.secret.reveal(),
+                json=self.json,
+                most=self.most,
+                max_body=self.max_body,
+                answer_secs=self.answer_secs,
+            )
         except OSError as problem:
             raise ConnectorError(
                 f"spout {context.component!r} can't listen at {self.host}:{port}: {problem}; name a port that is free"
             ) from problem
-        self._server = HttpServer(
-            listening,
-            self._respond,
-            connections=2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
-            secs=self.answer_secs + _MARGIN_SECS,
-            name="webhook",
-        )
 
     def activate(self) -> None:
-        self._active = True
+        self._server.activate()
 
     def deactivate(self) -> None:
-        self._active = False
-        self._refuse_waiting()
+        self._server.deactivate()
 
     def next_tuple(self) -> None:
         while len(self._sent) < self.most:
-            try:
-                request = self._waiting.get_nowait()
-            except Empty:
+            post = self._server.take()
+            if post is None:
                 return
-            if request.answered.done():
-                continue  # it waited for too long
             self._serial += 1
-            self._sent[self._serial] = request
-            self.emit([request.value], self._serial)
+            self._sent[self._serial] = post
+            self.emit([post.value], self._serial)
 
     def ack(self, tup_id: Any) -> None:
-        request = self._sent.pop(tup_id, None)
-        if request is not None:
-            request.answer(True)
+        post = self._sent.pop(tup_id, None)
+        if post is not None:
+            post.answer(True)
 
     def fail(self, tup_id: Any) -> None:
-        request = self._sent.pop(tup_id, None)
-        if request is not None:
-            request.answer(False)
+        post = self._sent.pop(tup_id, None)
+        if post is not None:
+            post.answer(False)
 
     def close(self) -> None:
         if hasattr(self, "_server"):
-            self._active = False
-            for request in self._sent.values():
-                request.answer(False)
-            self._refuse_waiting()
+            self._server.deactivate()
+            for post in self._sent.values():
+                post.answer(False)
             self._server.close()
 
     def _runner_gave_up(self) -> None:
         self.close()  # the next task listens at the same port
-
-    def _refuse_waiting(self) -> None:
-        while True:
-            try:
-                self._waiting.get_nowait().answer(False)
-            except Empty:
-                return
-
-    # ---- in the thread of the server ----
-
-    async def _respond(self, request: Request) -> bytes:
-        size = self._size(request.head)
-        shown = self._word is not None  # the head has shown the secret; without one, a whole body admits
-        if shown and not request.admit():
-            raise _later(_NO_ROOM)
-        data = await request.body(size)
-        if not shown and not request.admit():
-            raise _later(_NO_ROOM)
-        try:
-            text = data.decode()
-            value = loads(text) if self.json else text
-        except ValueError as problem:
-            kind = "JSON in UTF-8" if self.json else "text in UTF-8"
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no {kind}: {problem}") from None
-        reason = reason_against(value)
-        if reason is not None:  # then the emit would end the task
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body can't be a tuple's value: {reason}")
-        post = _Post(value, asyncio.get_running_loop())
-        try:
-            if self._is_closing():
-                raise Full
-            self._waiting.put_nowait(post)
-        except Full:
-            raise _later(_NO_ROOM) from None
-        if self._is_closing():
-            post.answer(False)
-        try:
-            ok = await asyncio.wait_for(post.answered, self.answer_secs)
-        except asyncio.TimeoutError:
-            raise _later("it takes too long; send it again") from None
-        if not ok:
-            raise _later("it failed; send it again")
-        return answer(HTTPStatus.OK, "done")
-
-    def _is_closing(self) -> bool:
-        """Return whether nobody takes what waits any more; it may change at any moment."""
-        return not self._active
-
-    def _size(self, head: Head) -> int:
-        """Return the size of a request's body. Raises Refused for a request that may send none."""
-        if "origin" in head.fields or is_from_elsewhere(head.fields):
-            raise Refused(HTTPStatus.FORBIDDEN, "no page in a browser may send anything here")
-        if self._word is not None and not is_secret(head.fields.get("authorization", ""), f"Bearer {self._word}"):
-            raise Refused(HTTPStatus.UNAUTHORIZED, "send the secret, as Authorization: Bearer SECRET")
-        if unquoted(head.path) != self.path:
-            raise Refused(HTTPStatus.NOT_FOUND, f"there is only {self.path}")
-        if head.method != "POST":
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use POST")
-        return head.size(self.max_body)
-
-
-def _later(why: str) -> Refused:
-    return Refused(HTTPStatus.SERVICE_UNAVAILABLE, why, {"Retry-After": "1"})
 
 
 class WebhookSink(LingeringBolt):

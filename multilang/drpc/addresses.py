@@ -9,7 +9,6 @@ import os
 import socket
 
 from multilang.drpc.errors import DRPCConnectionError
-from multilang.listening.accepting import BACKLOG, bind
 from multilang.private import check_owners, is_own_folder
 
 UNIX = "unix:"
@@ -77,6 +76,8 @@ def listen(host: str, port: int) -> socket.socket:
         OSError: Nothing can listen there.
         DRPCConnectionError: Others may enter the folder, so that it would protect nothing.
     """
+    from multilang.listening.accepting import BACKLOG, bind  # which clients in a task's process need not load
+
     folder = folder_of(host)
     if folder is None:
         return bind(host, port)

@@ -1,4 +1,4 @@
-"""How every server of this library listens: bounded connections, requests over HTTP, and the checks of who asks.
+"""The one way in which the servers of this library listen: bounded connections, requests over HTTP, checks of who asks.
 
 A connection is *anonymous* until it has shown what admits it: a secret, a token, a whole message. Whoever can reach a port
 can open connections, so these are the laws that keep others from being shut out by them:

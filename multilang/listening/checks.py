@@ -1,4 +1,4 @@
-"""Who asks, and from where: checks of a request's secret and fields."""
+"""Checks of who sends a request, and from where: its secret, and its fields ``Host``, ``Origin`` and ``Sec-Fetch-Site``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 COOKIE = "multilang-page"
-ADMIT = "multilang.admit"  # in a scope's state: called if the connection has shown the token
+ADMIT = "multilang-admit"  # in a scope's state: called if the connection has shown the token
 FORBIDDEN = (
     b"This page needs the token of its address: open the whole address, as it was printed where the page was started.\n"
 )
