@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
+from multilang.settings import PROMETHEUS_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Endpoint:
         collect: Callable[[], Iterable[Any]],
         port: int,
         host: str,
-        setting: str = "multilang.metrics.prometheus.port",
+        setting: str = PROMETHEUS_PORT,
     ) -> None:
         prometheus = imported("prometheus_client", "metrics", setting, package="prometheus-client")
         from multilang.listening.accepting import bind
