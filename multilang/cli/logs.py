@@ -20,7 +20,7 @@ from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.masked import harmless, masked_text
 from multilang.shipping.confs import nimbus_conf
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import UNREACHABLE, NimbusError
 from multilang.shipping.log_records import LEVELS, RecordReader
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
@@ -139,7 +139,9 @@ class _Cluster:
     def sources(self) -> dict[str, Any] | None:
         try:
             info = self._nimbus.topology(self._name)
-        except RefusedError:
+        except NimbusError as error:
+            if error.kind in (None, UNREACHABLE):
+                raise
             return None
         if info.id != self._id:
             return None  # another one of the same name

@@ -18,10 +18,10 @@ from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
-from multilang.local import LocalClusterError
+from multilang.errors import MultilangError
 from multilang.local.measured import measure
 from multilang.runtime.readable import UNKNOWN
-from multilang.runtime.sizing import UTILIZATION, Costs, SizingError, size
+from multilang.runtime.sizing import UTILIZATION, Costs, size
 from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def plan(
         measured = measure(loaded, seconds) if costs is None else _read(costs, loaded)
     except (ConfigError, TopologyError) as error:
         raise click.UsageError(str(error)) from error
-    except (SizingError, LocalClusterError) as error:
+    except MultilangError as error:
         raise click.ClickException(str(error)) from error
     sizing = size(
         measured,
@@ -100,7 +100,7 @@ def _read(path: Path, topology: Topology) -> Costs:
     try:
         document = json.loads(path.read_text())
     except ValueError as error:
-        raise SizingError(f"{path} is no JSON: {error}") from error
+        raise MultilangError(f"{path} is no JSON: {error}") from error
     found = Costs.from_json(document.get("measured", document) if isinstance(document, dict) else {})
     known = {id for each in found.components for id in each.id.split("+")}
     missing = sorted(topology.components.keys() - known)
@@ -109,7 +109,7 @@ def _read(path: Path, topology: Topology) -> Costs:
         wrong = (
             f"has no costs of {missing[0]!r}" if missing else f"has costs of {others[0]!r}, which the topology has not"
         )
-        raise SizingError(f"{path} {wrong}: measure anew, without --costs")
+        raise MultilangError(f"{path} {wrong}: measure anew, without --costs")
     return replace(found, notes=(*found.notes, f"the costs are those of {path}"))
 
 

@@ -16,9 +16,8 @@ from queue import Empty, Full, Queue
 from threading import Event, Thread
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.component.spout import Spout
-from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import made_of, record
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps, loads, reason_against

@@ -10,7 +10,7 @@ from multilang.coordination.batch import BatchBolt, BatchBoltExecutor, BatchColl
 from multilang.coordination.coordinated import CoordinatedBolt
 from multilang.coordination.fair import KeyedFairBolt
 from multilang.coordination.names import ALL, COORD, COORD_STREAM, SINGLE
-from multilang.coordination.program import ProgramBolt, ProgramError
+from multilang.coordination.program import ProgramBolt
 
 __all__ = [
     "ALL",
@@ -23,5 +23,4 @@ __all__ = [
     "CoordinatedBolt",
     "KeyedFairBolt",
     "ProgramBolt",
-    "ProgramError",
 ]

@@ -13,6 +13,7 @@ from contextlib import suppress
 from time import monotonic
 
 from multilang.component.bolt import Bolt
+from multilang.errors import MultilangError
 from multilang.protocol.errors import RemoteProtocolError
 from multilang.protocol.messages import HEARTBEAT_STREAM, SYSTEM_TASK, Ack, Emit, Error, Fail, Log, Metrics, Sync
 from multilang.topology.errors import TopologyError
@@ -35,10 +36,6 @@ _READ = 65536
 _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _SIGKILL = 9
 _END_SECS = 2.0  # for a program to end when its input has ended
-
-
-class ProgramError(Exception):
-    """The program ended, broke the protocol, or does not finish a tuple; the text has its command."""
 
 
 class ProgramBolt(Bolt):
@@ -132,7 +129,7 @@ class ProgramBolt(Bolt):
             )
         except OSError as problem:
             self._end(kill=True)
-            raise ProgramError(f"the program {self.shell.command!r} can't be started: {problem}") from None
+            raise MultilangError(f"the program {self.shell.command!r} can't be started: {problem}") from None
         assert self._program.stdin is not None
         os.set_blocking(self._program.stdin.fileno(), False)
         try:
@@ -168,7 +165,7 @@ class ProgramBolt(Bolt):
 
         program = self._program
         if program is None:
-            raise ProgramError(f"the program {self.shell.command!r} has ended")
+            raise MultilangError(f"the program {self.shell.command!r} has ended")
         assert program.stdin is not None
         assert program.stdout is not None
         reading, writing = program.stdout.fileno(), program.stdin.fileno()
@@ -180,7 +177,7 @@ class ProgramBolt(Bolt):
                 return
             left = deadline - monotonic()
             if left <= 0:
-                raise ProgramError(
+                raise MultilangError(
                     f"the program {self.shell.command!r} has not {what} within {self._limit:g} s ({TIMEOUT}); in this step it acks or "
                     "fails each tuple before it is given the next one"
                 )
@@ -214,10 +211,10 @@ class ProgramBolt(Bolt):
         for message in messages:
             self._do(message, tup)
         if failure is not None:
-            raise ProgramError(f"the program {self.shell.command!r} broke the protocol: {failure}") from None
+            raise MultilangError(f"the program {self.shell.command!r} broke the protocol: {failure}") from None
         if not data:
             status = None if self._program is None else self._program.wait()
-            raise ProgramError(f"the program {self.shell.command!r} ended with status {status}")
+            raise MultilangError(f"the program {self.shell.command!r} ended with status {status}")
 
     def _do(self, message: Message, tup: Tuple | None) -> None:
         if isinstance(message, Emit):

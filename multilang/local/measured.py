@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from multilang.blocks.hops import hops
 from multilang.blocks.names import BY_TUPLE, EXCHANGE
+from multilang.errors import MultilangError
 from multilang.local.cluster import LocalCluster
 from multilang.local.errors import NotDrainedError
-from multilang.runtime.sizing import Cost, Costs, Part, SizingError, cost_of
+from multilang.runtime.sizing import Cost, Costs, Part, cost_of
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def measure(topology: Topology, seconds: float, conf: Mapping[str, Any] | None =
         mode: How the embedded cluster runs it: "process" or "inprocess".
 
     Raises:
-        SizingError: A component saw no tuple, or something went wrong.
+        MultilangError: A component saw no tuple, or something went wrong.
         LocalClusterError: The topology can't run.
     """
     _check_spouts(topology)
@@ -54,10 +55,10 @@ def measure(topology: Topology, seconds: float, conf: Mapping[str, Any] | None =
 
 
 def _check_spouts(topology: Topology) -> None:
-    """Raise SizingError for a topology without a spout of its own, before it runs and changes what it stores."""
+    """Raise MultilangError for a topology without a spout of its own, before it runs and changes what it stores."""
     spouts = [spec.id for spec in topology.components.values() if spec.kind == "spout"]
     if not any(id in topology.declared.components for id in spouts):
-        raise SizingError(
+        raise MultilangError(
             f"topology {topology.name!r} has no spout but the library's own ({', '.join(spouts)}), whose tuples begin batches: there is "
             "no rate of spouts to plan for"
         )
@@ -76,7 +77,7 @@ def _measured(topology: Topology, seconds: float, mode: Any) -> Costs:
     for each in status.components:
         if each.restarts:
             last = next((error.message for error in reversed(status.errors) if error.component == each.id), "")
-            raise SizingError(f"{each.kind} {each.id!r} died while it was measured, {each.restarts} times: {last}")
+            raise MultilangError(f"{each.kind} {each.id!r} died while it was measured, {each.restarts} times: {last}")
     return _Reading(topology, mode, looks).costs()
 
 
@@ -174,7 +175,7 @@ class _Reading:
             silent = secs is None and any(done)
             parts.append(Part(tuples=done, secs=secs or 0.0))
         if silent:
-            raise SizingError(f"{kind} {id!r} does not tell how busy it is (a program in another language does not), and its "
+            raise MultilangError(f"{kind} {id!r} does not tell how busy it is (a program in another language does not), and its "
                               "CPU time can't be read on this machine")  # fmt: skip
         resolution = len(parts[-1].tuples) / os.sysconf("SC_CLK_TCK") if self._by_cpu else 0.0
         return cost_of(id, kind, parts, source, self._undivided(id), self._notes, resolution)

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from multilang.errors import MultilangError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -18,10 +20,6 @@ VERSION = 1
 UTILIZATION = 0.7
 """The share of its time in which a task is busy at most: what is left is for unevenness and for what failed."""
 _SURE_TUPLES = 1000  # fewer are too few to say what one costs
-
-
-class SizingError(ValueError):
-    """A topology can't be planned; the text says why, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,18 +91,18 @@ class Costs:
         """Return the costs that ``as_json`` made this document of.
 
         Raises:
-            SizingError: It is something else, or of another version.
+            MultilangError: It is something else, or of another version.
         """
         try:
             if document["version"] != VERSION:
-                raise SizingError(f"the costs are of version {document['version']!r}, and this is version {VERSION}")
+                raise MultilangError(f"the costs are of version {document['version']!r}, and this is version {VERSION}")
             known = {each.name: document[each.name] for each in fields(cls)}
             known["components"] = tuple(Cost(**each) for each in document["components"])
             known["notes"] = tuple(document["notes"])
             known["alone"] = None if document["alone"] is None else cls.from_json(document["alone"])
             return cls(**known)
         except (KeyError, TypeError) as error:
-            raise SizingError(
+            raise MultilangError(
                 "the file has no measured costs; `multilang plan TOPOLOGY --json` writes them (key 'measured')"
             ) from error
 
@@ -319,11 +317,11 @@ def cost_of(
         resolution: The seconds by which ``secs`` may be wrong.
 
     Raises:
-        SizingError: It saw no tuple, or all at once.
+        MultilangError: It saw no tuple, or all at once.
     """
     done = [sum(each.tuples) for each in parts]
     if not done or not done[-1] or not source_tuples:
-        raise SizingError(
+        raise MultilangError(
             f"{kind} {id!r} {'emitted' if kind == 'spout' else 'saw'} no tuple while it was measured, so that its cost is not "
             "known: measure for longer (--for), or give the spouts what leads to tuples for it (--input)"
         )
@@ -331,12 +329,12 @@ def cost_of(
     # What it cost to start is not a tuple's cost.
     begun = next(index for index, part in enumerate(parts) if all(part.tuples[task] for task in working))
     if begun == len(done) - 1:
-        raise SizingError(
+        raise MultilangError(
             f"{kind} {id!r} did all its work at once, in less time than can be measured: give the spouts more to read"
         )
     tuples, secs = done[-1] - done[begun], parts[-1].secs - parts[begun].secs
     if not tuples:
-        raise SizingError(
+        raise MultilangError(
             f"{kind} {id!r} did so little that its cost can't be measured ({done[-1]:,} tuples in all): give the spouts more "
             "to read"
         )

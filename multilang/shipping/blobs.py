@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import NimbusError, refused
 from multilang.shipping.nimbus import chunks
 from multilang.shipping.thrift_types import types
 
@@ -86,12 +86,12 @@ def list_blobs(nimbus: Nimbus) -> list[str]:
 
 
 def check_map(nimbus: Nimbus, mapped: Iterable[str]) -> None:
-    """Raise RefusedError for the first key in a topology's blob map that the store does not have."""
+    """Raise NimbusError for the first key in a topology's blob map that the store does not have."""
     wanted = sorted(mapped)
     there = set(list_blobs(nimbus)) if wanted else set()
     for key in wanted:
         if key not in there:
-            raise RefusedError(
+            raise refused(
                 "InvalidTopologyException",
                 f"topology.blobstore.map names the blob {key!r}, which {nimbus.address} does not have; {_PUT.format(key=key)}",
             )
@@ -127,7 +127,7 @@ def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
 
 
 def delete_blob(nimbus: Nimbus, key: str) -> None:
-    """Delete a key. Raises RefusedError when there is no such key."""
+    """Delete a key. Raises NimbusError when there is no such key."""
     with _found(key):
         nimbus.call("deleteBlob", key)
 
@@ -136,10 +136,10 @@ def delete_blob(nimbus: Nimbus, key: str) -> None:
 def _found(key: str) -> Iterator[None]:
     try:
         yield
-    except RefusedError as error:
+    except NimbusError as error:
         if error.kind != "KeyNotFoundException":
             raise
-        raise RefusedError(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
+        raise refused(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
 
 
 def _access(text: str) -> Any:
@@ -159,7 +159,7 @@ def _begin(nimbus: Nimbus, key: str, replication: int, acl: list[Any], only_new:
     meta = types().SettableBlobMeta(acl=acl, replication_factor=replication)  # Nimbus adds its owner
     try:
         return True, nimbus.call("beginCreateBlob", key, meta)
-    except RefusedError as error:
+    except NimbusError as error:
         if only_new or error.kind != "KeyAlreadyExistsException":
             raise
     return False, nimbus.call("beginUpdateBlob", key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from multilang.shipping.errors import UnreachableError
+from multilang.shipping.errors import unreachable
 
 if TYPE_CHECKING:
     from typing import Any
@@ -29,5 +29,5 @@ def _object(nimbus: Nimbus, text: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         conf = None
     if not isinstance(conf, dict):
-        raise UnreachableError(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
+        raise unreachable(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
     return conf

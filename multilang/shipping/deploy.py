@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.shipping import kept as store
 from multilang.shipping.confs import conf_of
-from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
+from multilang.shipping.errors import UNREACHABLE, NimbusError, ShippingError, refused
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.submit import (
@@ -174,7 +174,7 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         say: Is told what was found and done.
 
     Raises:
-        RefusedError: A deployment is under way, or Storm does something with the topology, or two of it run.
+        NimbusError: A deployment is under way, or Storm does something with the topology, or two of it run.
         NimbusError: Nimbus is gone.
     """
     kept = store.kept_of(nimbus, name)
@@ -192,7 +192,7 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
     if kept is None:
         if len(alive) > 1:
             both = " and ".join(repr(each.name) for each in alive.values())
-            raise RefusedError(
+            raise refused(
                 "AlreadyAliveException",
                 f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to go on (multilang kill)",
             )
@@ -300,7 +300,7 @@ class _Deployment:
         return Deployed(True, status, former, name=other)
 
     def _own(self) -> Nimbus:
-        """Return the connection for the next change. Raises RefusedError if another deployment has begun."""
+        """Return the connection for the next change. Raises NimbusError if another deployment has begun."""
         store.check_own(self._nimbus, self._name, self._kept)
         return self._nimbus
 
@@ -366,8 +366,10 @@ class _Deployment:
     def _is_own(self, id: str) -> bool:
         try:
             return conf_of(self._nimbus, id).get(DEPLOYMENT) == self._mark
-        except RefusedError:  # somebody else's, whose conf we may not read, or one that is gone
-            return False
+        except NimbusError as error:
+            if error.kind in (None, UNREACHABLE):
+                raise
+            return False  # somebody else's, whose conf we may not read, or one that is gone
 
     def _put_back(self, new: str) -> bool:
         """Submit the former topology again, in the place of what may be there; return whether it runs."""
@@ -375,7 +377,7 @@ class _Deployment:
         _kill(self._own(), _id_of(self._former))
         for each in _alive(self._nimbus, self._name):
             store.forget(self._own(), self._name)
-            raise RefusedError(
+            raise refused(
                 "AlreadyAliveException",
                 f"somebody else submitted a topology {each.name!r} to {self._nimbus.address} meanwhile ({each.id}). That one goes "
                 "on; the former one is ended, and not put back",

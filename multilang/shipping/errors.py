@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
 
-class ShippingError(ValueError):
-    """Something can't be sent to a cluster. The text names it and says what to write instead."""
-
-
-class NimbusError(RuntimeError):
-    """Nimbus could not do what it was asked. The text says why, and what the reader can do."""
+UNREACHABLE = "unreachable"
+"""The ``kind`` of an error: no Nimbus answers at that address, or it does not speak this client's protocol."""
 
 
-class UnreachableError(NimbusError):
-    """No Nimbus answers at that address, or it does not speak this client's protocol."""
+class ShippingError(MultilangError, ValueError):
+    """Something can't be sent to a cluster, or a cluster on this machine can't be used. The text names it and says what to do."""
 
 
-class RefusedError(NimbusError):
-    """Nimbus refused a call.
+class NimbusError(MultilangError, RuntimeError):
+    """Nimbus could not do what it was asked. The text says why, and what the reader can do.
 
     Attributes:
-        kind: The name of Storm's exception, such as ``"NotAliveException"``.
+        kind: The name of Storm's exception if Nimbus refused a call, such as ``"NotAliveException"``; UNREACHABLE; or None.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, message: str, kind: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-class ClusterError(RuntimeError):
-    """A cluster on this machine can't be started or stopped. The text says why and what to do."""
+def refused(kind: str, message: str) -> NimbusError:
+    """Return the error of a call that Nimbus refused with Storm's exception ``kind``."""
+    return NimbusError(message, kind)
+
+
+def unreachable(message: str) -> NimbusError:
+    """Return the error of a Nimbus that can't be reached."""
+    return NimbusError(message, UNREACHABLE)

@@ -9,7 +9,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
 from multilang.shipping.confs import conf_of, nimbus_conf
-from multilang.shipping.errors import RefusedError
+from multilang.shipping.errors import refused
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
         found: Storm's TopologySummary.
 
     Raises:
-        RefusedError: It is being killed or rebalanced, or its parts may not be read.
+        NimbusError: It is being killed or rebalanced, or its parts may not be read.
         NimbusError: Nimbus is gone.
     """
     if found.status in ("KILLED", "REBALANCING"):
-        raise RefusedError(
+        raise refused(
             "AlreadyAliveException",
             f"topology {found.name!r} is {found.status.lower()} on {nimbus.address}, and Storm does one thing at a time: wait until "
             f"that is over (multilang list)",

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 
-from multilang.shipping.errors import NimbusError, UnreachableError
-from multilang.transport.http_in_time import EndlessError, opened
+from multilang.shipping.errors import NimbusError, unreachable
+from multilang.transport.http_in_time import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -114,14 +114,14 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
 
 
 def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> list[str]:
-    """Return the last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    """Return the last lines, from the logviewer on the worker's host. Raises NimbusError."""
     with _downloaded(worker, id, port) as found:
         return _tail(found, lines)
 
 
 @contextmanager
 def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[str]]:
-    """Give the lines of a log, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    """Give the lines of a log, from the logviewer on the worker's host. Raises NimbusError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"
     # quoted twice, because the logviewer decodes once more what its server has decoded
@@ -134,15 +134,15 @@ def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[st
             raise NimbusError(
                 f"the logviewer at {where} does not show the log of worker {worker.port}: HTTP {error.code} {error.reason}"
             ) from None
-    except EndlessError as error:
-        raise NimbusError(f"the logviewer at {where} shows no log: {error}; is it one?") from None
-    except (URLError, OSError, HTTPException, ValueError) as error:
+    except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         said = " ".join(str(getattr(reason, "strerror", None) or reason).split())
-        raise UnreachableError(
+        raise unreachable(
             f"no logviewer answers at {where} ({said}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
+    except HTTPException as error:
+        raise NimbusError(f"the logviewer at {where} shows no log: {error}; is it one?") from None
 
 
 class FollowedFile:
@@ -239,7 +239,7 @@ class FollowedLogviewer:
     def lines(self) -> list[str]:
         """Return the lines that have come since the last call. A log that was rolled over begins anew.
 
-        Raises NimbusError, UnreachableError.
+        Raises NimbusError.
         """
         found: deque[str] = deque()
         number = size = 0

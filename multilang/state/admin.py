@@ -18,7 +18,6 @@ from multilang.state.checked import (
     txids_of,
 )
 from multilang.state.declared import Declared
-from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -39,6 +38,7 @@ from multilang.state.settings import POSITIONS
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.state.witness import Witness
+from multilang.store.errors import StateError
 from multilang.store.settings import STORE
 from multilang.topology.javahash import task_index
 

@@ -14,9 +14,9 @@ from multilang.component.errors import ConfigError
 from multilang.component.reliable import key_of
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.declared import Declared, changed_text
-from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
 from multilang.state.settings import POSITIONS
+from multilang.store.errors import FencedError, StateError, StoreGoneError, UnusableStateError
 from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
@@ -189,7 +189,7 @@ class PositionSpout(ReplayableSpout):
             kept = positions.all()
             refused = refused_positions(kept, context.component, self._tasks, components, self._declared)
             if refused is not None:
-                raise ReshapedError(f"{refused} ({positions.describe()})")
+                raise UnusableStateError(f"{refused} ({positions.describe()})")
             before = None if found is None else declared_of(found)
             told = None if before is None else changed_text(context.component, before, self._declared, True)
             if told is not None:

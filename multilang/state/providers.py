@@ -5,11 +5,11 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import loads
-from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, POSITIONS, PROVIDER, TRACE
 from multilang.state.steps import traced
+from multilang.store.errors import StateError
 from multilang.store.opening import own_class, store_class
 from multilang.store.settings import MARKS, STORE
 

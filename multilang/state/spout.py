@@ -21,7 +21,6 @@ from multilang.state.checked import (
     position_of,
     state_of,
 )
-from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -43,6 +42,7 @@ from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
 from multilang.state.witness import Witness
 from multilang.store.calls import is_own
+from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

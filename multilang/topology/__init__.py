@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from multilang.loading.topologies import load_object, load_topology
     from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
     from multilang.topology.check import check
-    from multilang.topology.errors import GroupingError, TopologyError
+    from multilang.topology.errors import TopologyError
     from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
     from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
     from multilang.topology.model import ComponentSpec, Input, Topology
@@ -22,7 +22,6 @@ __all__ = [
     "Foreign",
     "Grouping",
     "GroupingContext",
-    "GroupingError",
     "Input",
     "JavaBolt",
     "JavaLong",
@@ -50,10 +49,7 @@ __getattr__, __dir__ = lazily(
             "TopologyBuilder",
         ),
         ".check": ("check",),
-        ".errors": (
-            "GroupingError",
-            "TopologyError",
-        ),
+        ".errors": ("TopologyError",),
         ".groupings": (
             "CustomGrouping",
             "Grouping",

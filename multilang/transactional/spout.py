@@ -20,7 +20,7 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
 from multilang.protocol.codec import dumps
-from multilang.state.errors import FencedError, InUseError
+from multilang.store.errors import FencedError, InUseError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
 from multilang.transactional.kinds import OPAQUE, PARTITIONED, check_kind, kind_of

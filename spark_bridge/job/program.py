@@ -9,13 +9,13 @@ from abc import ABC, abstractmethod
 from select import select
 from typing import TYPE_CHECKING
 
+from multilang.errors import TaskStartError
 from multilang.protocol import Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
 from multilang.runtime.child import Child, environment, how_it_ended
 from multilang.runtime.task import START_ATTEMPTS
 from multilang.topology import TopologyError
 from multilang.topology.commands import local_start
-from spark_bridge.job.errors import ComponentStartError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from multilang.runtime.plan import TaskPlan
 
 _END_SECS = 5.0  # time for a child to end by itself when its input has ended
-
-
-class DiedError(Exception):
-    """The child ended, broke the protocol, or was silent for too long; the text has the component's name."""
 
 
 class Program(ABC):
@@ -55,7 +51,7 @@ class Program(ABC):
         """Handle a message that not every component sends. Raise RemoteProtocolError for one that ends the child."""
 
     def launch(self, conf: Mapping[str, Any]) -> None:
-        """Start a child and do the handshake. Raises ComponentStartError when that fails several times in a row."""
+        """Start a child and do the handshake. Raises TaskStartError when that fails several times in a row."""
         try:
             self._launch(conf)
         except BaseException:
@@ -75,21 +71,21 @@ class Program(ABC):
                 self._deaths = 0
                 return
             except TopologyError as error:
-                raise ComponentStartError(str(error)) from None
+                raise TaskStartError(str(error)) from None
             except OSError as error:
-                raise ComponentStartError(
+                raise TaskStartError(
                     f"{self.plan}: the command {self._command_line!r} can't be started in {self._start_folder}: {error}"
                 ) from None
-            except DiedError as death:
+            except RemoteProtocolError as death:
                 self._deaths += 1
                 self.end()
                 if self._deaths >= START_ATTEMPTS:
-                    raise ComponentStartError(f"{self.plan} can't be started: {death}") from None
+                    raise TaskStartError(f"{self.plan} can't be started: {death}") from None
 
     def pump(self, wait: float | None) -> None:
         """Write everything that is to be sent, and read what has come.
 
-        ``wait``: None to wait for at least one message, 0 not to wait. Raises DiedError.
+        ``wait``: None to wait for at least one message, 0 not to wait. Raises RemoteProtocolError.
         """
         child = self.child
         limit = self.plan.settings.subprocess_timeout_secs
@@ -115,9 +111,11 @@ class Program(ABC):
                     return
                 if not heard and time.monotonic() - self._heard_at > limit:
                     child.kill()
-                    raise DiedError(f"{self.plan}: it said nothing for {limit:g} s (topology.subprocess.timeout.secs)")
+                    raise RemoteProtocolError(
+                        f"{self.plan}: it said nothing for {limit:g} s (topology.subprocess.timeout.secs)"
+                    )
         except OSError as error:
-            raise DiedError(f"{self.plan}: {self._how(error)}") from None
+            raise RemoteProtocolError(f"{self.plan}: {self._how(error)}") from None
 
     def end(self) -> None:
         """Close the child's input, and wait until the child has ended."""
@@ -150,11 +148,11 @@ class Program(ABC):
             for message in self.conn.receive_data(data):
                 self._handle(message)
             if not data:
-                raise DiedError(f"{self.plan}: {self._how(None)}")
+                raise RemoteProtocolError(f"{self.plan}: {self._how(None)}")
         except RemoteProtocolError as error:
             for before in error.events:
                 self._handle(before)
-            raise DiedError(f"{self.plan}: {error}") from None
+            raise RemoteProtocolError(f"{self.plan}: {error}") from None
         return True
 
     def _handle(self, message: Any) -> None:

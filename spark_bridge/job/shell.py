@@ -7,10 +7,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from multilang.protocol import Ack, Emit, Fail, Sync
+from multilang.protocol.errors import RemoteProtocolError
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.counters import TaskStats
 from spark_bridge.job.collector import note
-from spark_bridge.job.program import DiedError, Program
+from spark_bridge.job.program import Program
 from spark_bridge.job.tuples import joined
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class ShellTask(Program):
         """Make ``call``. If the child dies in it, fail the child's tuples and start another child."""
         try:
             call()
-        except DiedError as death:
+        except RemoteProtocolError as death:
             self.links.report(self.plan, str(death))
             self.end()
             for tup in self._unfinished.values():

@@ -6,10 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.protocol import Emit, Sync
+from multilang.protocol.errors import RemoteProtocolError
 from multilang.runtime.task import IDLE_ROUNDS
-from spark_bridge.job.errors import NotOnSparkError
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.lives import Emitting, Lives
-from spark_bridge.job.program import DiedError, Program
+from spark_bridge.job.program import Program
 
 if TYPE_CHECKING:
     from typing import Any
@@ -22,7 +23,7 @@ class ShellSpoutTask(Emitting, Program):
     """One task. ``left``: how many tuples it may emit.
 
     A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
-    Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
+    Raises SparkJobError when that was too often, and TopologyError when it can't say whether it has an end.
     """
 
     kind = "spout"
@@ -61,7 +62,7 @@ class ShellSpoutTask(Emitting, Program):
         before = len(self.emitted)
         lives = self._command("next")
         if lives and self._said is None and self.left == float("inf"):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {self.plan.component!r} is the program {self._command_line[0]!r}, whose sync does not say whether it "
                 f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
                 f"limits={{{self.plan.component!r}: 100_000}}"
@@ -100,7 +101,7 @@ class ShellSpoutTask(Emitting, Program):
         try:
             if self.conn.command is None and self.child.poll() is None:
                 self._send("deactivate")
-        except DiedError as death:
+        except RemoteProtocolError as death:
             self.links.report(self.plan, str(death))
         finally:
             super().close()
@@ -112,7 +113,7 @@ class ShellSpoutTask(Emitting, Program):
             try:
                 self._send(name, *arguments)
                 return lives
-            except DiedError as death:
+            except RemoteProtocolError as death:
                 lives = False
                 self._lives.end(str(death))
                 self.end()

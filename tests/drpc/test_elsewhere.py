@@ -52,8 +52,8 @@ def test_each_request_is_answered_from_all_that_the_program_emitted(mode):
 def test_what_goes_wrong_with_the_program_is_told_and_the_next_request_is_answered(mode):
     causes = {
         "fail": r"'words' failed in step 0 .*: a tuple of it was failed",
-        "die": r"'words' failed in step 0 .*ProgramError: the program \['node', 'words.js'\] ended with status 3",
-        "garbage": r"'words' failed in step 0 .*ProgramError: the program .* broke the protocol: .*no JSON",
+        "die": r"'words' failed in step 0 .*MultilangError: the program \['node', 'words.js'\] ended with status 3",
+        "garbage": r"'words' failed in step 0 .*MultilangError: the program .* broke the protocol: .*no JSON",
     }
     with LocalDRPC(mode) as drpc:
         run = drpc.submit(topology)

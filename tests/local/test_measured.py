@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from multilang import StatefulBasicBolt, TopologyBuilder
+from multilang.errors import MultilangError
 from multilang.loading.topologies import load_topology
 from multilang.local import LocalCluster
 from multilang.local.measured import measure
-from multilang.runtime.sizing import Costs, SizingError, size
+from multilang.runtime.sizing import Costs, size
 from tests.local import burning
 
 
@@ -57,7 +58,7 @@ def test_what_more_tasks_do_not_share_is_known() -> None:
     [("unread", "bolt 'never' saw no tuple while it was measured"), ("dies", "bolt 'ends' died while it was measured")],
 )
 def test_what_can_not_be_planned_is_refused_by_name(topology: str, message: str) -> None:
-    with pytest.raises(SizingError, match=message):
+    with pytest.raises(MultilangError, match=message):
         measure(getattr(burning, topology), 0.5, mode="inprocess")
 
 
@@ -97,5 +98,5 @@ def test_the_librarys_own_spouts_are_not_planned() -> None:
 
 def test_what_has_no_spout_of_its_own_is_refused() -> None:
     topology = load_topology("examples/transactional_words.py")  # it is not run: its map may be another test's
-    with pytest.raises(SizingError, match=r"has no spout but the library's own .spout/coordinator."):
+    with pytest.raises(MultilangError, match=r"has no spout but the library's own .spout/coordinator."):
         measure(topology, 0.5, mode="inprocess")

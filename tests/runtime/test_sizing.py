@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang.runtime.sizing import Cost, Costs, Part, SizingError, cost_of, size
+from multilang.errors import MultilangError
+from multilang.runtime.sizing import Cost, Costs, Part, cost_of, size
 
 
 def cost(id: str = "bolt", **more: Any) -> Cost:
@@ -81,7 +82,7 @@ def test_costs_are_the_same_after_a_file() -> None:
         {**measured.as_json(), "version": 99},
         {**measured.as_json(), "components": [{}]},
     ):
-        with pytest.raises(SizingError):
+        with pytest.raises(MultilangError):
             Costs.from_json(wrong)
 
 
@@ -110,7 +111,7 @@ def test_the_start_is_no_part_of_a_tuples_cost() -> None:
     ],
 )
 def test_what_can_not_be_measured_is_refused_by_name(parts: list[Part], message: str) -> None:
-    with pytest.raises(SizingError, match=message):
+    with pytest.raises(MultilangError, match=message):
         cost_of("b", "bolt", parts, 100, None, [])
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from multilang.masked import harmless
 from multilang.shipping import worker_logs
-from multilang.shipping.errors import NimbusError, UnreachableError
+from multilang.shipping.errors import NimbusError
 from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer
 from tests.cli.command import multilang
 
@@ -66,7 +66,7 @@ def test_the_last_lines_come_from_the_logviewer(tmp_path: Path) -> None:
         with pytest.raises(NimbusError, match="does not show the log of worker 6701: HTTP 404"):
             tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), id, port, 2)
     with pytest.raises(
-        UnreachableError, match=f"no logviewer answers at http://127.0.0.1:{port} .*storm logviewer.*--folder"
+        NimbusError, match=f"no logviewer answers at http://127.0.0.1:{port} .*storm logviewer.*--folder"
     ):
         tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), id, port, 2)
 

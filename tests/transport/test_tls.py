@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import NimbusError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
@@ -107,10 +107,10 @@ def test_a_server_of_another_authority_or_name_is_refused(authority: Authority, 
     for conf in (conf_of(truststore_path=str(other.pem)), conf_of()):
         with (
             nimbus_over_tls(authority) as address,
-            pytest.raises(RefusedError, match="certificate that is not trusted"),
+            pytest.raises(NimbusError, match="certificate that is not trusted"),
         ):
             Nimbus([address], conf=conf)
-    with nimbus_over_tls(authority) as address, pytest.raises(RefusedError, match="certificate that is not trusted"):
+    with nimbus_over_tls(authority) as address, pytest.raises(NimbusError, match="certificate that is not trusted"):
         Nimbus([Address("localhost", address.port)], conf=conf_of(truststore_path=str(authority.pem)))
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from itertools import count
     from typing import Any
 
-    from multilang.local.errors import LocalClusterError
+    from multilang.errors import LocalClusterError
     from multilang.local.process.command import TaskCommands
     from multilang.local.process.pipes import Pipes
     from multilang.runtime.clock import Clock, Timers

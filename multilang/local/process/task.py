@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from multilang.child.process import UNRECOVERABLE
-from multilang.local.errors import LocalClusterError, TaskStartError
+from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.process.restarts import Restarts
 from multilang.protocol import Emit, Error, Log, Metrics, Pid, RemoteProtocolError
 from multilang.protocol.parent import ParentConnection

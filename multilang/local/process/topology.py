@@ -13,8 +13,8 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
 
+from multilang.errors import LocalClusterError
 from multilang.local.acker import Acker
-from multilang.local.errors import LocalClusterError
 from multilang.local.process.backpressure import connect_queues
 from multilang.local.process.bolt import ProcessBoltTask
 from multilang.local.process.command import TaskCommands
