@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.base import Component, overload
+from multilang.component.base import Component, overload, typed_as
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 
@@ -193,29 +193,7 @@ class Bolt(Component):
 class AnchoredBolt(Bolt):
     """A bolt whose emits are anchored to the tuple in process, unless ``anchors`` is given (``[]``: to nothing)."""
 
-    @overload
-    def emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        *,
-        need_task_ids: Literal[True],
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int]: ...
-
-    @overload
-    def emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None: ...
-
+    @typed_as(Bolt.emit)
     def emit(
         self,
         values: Values,
