@@ -21,7 +21,7 @@ _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of a second
 
 
 class Wrong(str):
-    """What is wrong with a value that can't be read; it stands in the place of the value."""
+    """The fault of a value that can't be read; it stands in the place of the value."""
 
     __slots__ = ()
 

@@ -41,7 +41,7 @@ def free() -> Address:
 
 
 @contextmanager
-def unreachable(match: str = "") -> Iterator[pytest.ExceptionInfo[NimbusError]]:
+def unreachable(match: str = "^no Nimbus listens on") -> Iterator[pytest.ExceptionInfo[NimbusError]]:
     with pytest.raises(NimbusError, match=match) as caught:
         yield caught
     assert caught.value.kind == UNREACHABLE
