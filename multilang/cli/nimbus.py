@@ -9,7 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.exits import fault
-from multilang.shipping.errors import UNREACHABLE, NimbusError, ShippingError
+from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.storm_yaml import (
     DEFAULT_PORT,
     Address,
@@ -46,10 +46,8 @@ def faults() -> Iterator[None]:
     """Show errors of a cluster as errors of the command."""
     try:
         yield
-    except NimbusError as error:
-        raise fault(str(error), exits.UNAVAILABLE if error.kind == UNREACHABLE else exits.USAGE) from error
     except ShippingError as error:
-        raise fault(str(error)) from error
+        raise fault(str(error), exits.UNAVAILABLE if error.kind == UNREACHABLE else exits.USAGE) from error
 
 
 @contextmanager

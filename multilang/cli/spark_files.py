@@ -1,4 +1,4 @@
-"""The files that ``multilang spark`` reads as sources and writes as results."""
+"""The files that ``multilang spark`` reads as sources and writes as results, and the error of those that it can't."""
 
 from __future__ import annotations
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import islice
-
 from multilang.component.bolt import AnchoredBolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable
     from typing import Any
 
     from multilang.component.collector import BoltCollector
@@ -70,19 +68,6 @@ class BatchingBolt(AnchoredBolt):
             del self._groups[key]
             self._hand_over(key, group)
 
-    def _take(self, tups: Iterator[Tuple]) -> None:
-        """Process tuples in a row, which are all of one group."""
-        size = self.batch_size
-        group = self._groups.pop(None, [])
-        while True:
-            group += tups if size is None else islice(tups, size - len(group))
-            if size is None or len(group) < size:
-                break
-            self._hand_over(None, group)
-            group = []
-        if group:
-            self._groups[None] = group
-
     def process_tick(self, tup: Tuple) -> None:
         self._ticks += 1
         if self._ticks >= self.ticks_between_batches:
@@ -135,9 +120,6 @@ class BatchingBolt(AnchoredBolt):
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
         self._groups = {}
-        kind = type(self)
-        if kind.process in (BatchingBolt.process, LingeringBolt.process) and kind.group_key is BatchingBolt.group_key:
-            collector.take_run = self._take
         if self.batch_size is not None and (type(self.batch_size) is not int or self.batch_size < 1):
             raise ConfigError(f"{type(self).__name__}.batch_size is {self.batch_size!r}; use a number from 1, or None")
         if type(self.ticks_between_batches) is not int or self.ticks_between_batches < 1:
@@ -177,12 +159,6 @@ class LingeringBolt(BatchingBolt):
             self._armed = True
             self.set_timer(self.linger_secs, self._flush)
         super().process(tup)
-
-    def _take(self, tups: Iterator[Tuple]) -> None:
-        if not self._armed:
-            self._armed = True
-            self.set_timer(self.linger_secs, self._flush)
-        super()._take(tups)
 
     def process_tick(self, tup: Tuple) -> None:
         """Do nothing: what waits is due by its timer."""

@@ -13,7 +13,7 @@ from multilang.component.timers import Scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Protocol, TypeAlias
 
     from multilang.component.many import Tuples
@@ -40,23 +40,6 @@ if TYPE_CHECKING:
         """A bolt's emit_many; see Bolt.emit_many."""
 
         def __call__(self, rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None: ...
-
-    class TakesRows(Protocol):
-        """The part of a collector that has a basic bolt emit rows, and get them."""
-
-        def runs(
-            self,
-            execute: Callable[[Tuple], None],
-            process: Callable[[Tuple], None],
-            failed: Callable[[Tuple, Exception], None],
-        ) -> Callable[[Tuple], None]:
-            """Take what runs the bolt, and return what runs one tuple through it.
-
-            Args:
-                execute: Runs one tuple, acks it, and handles its exception.
-                process: Runs one tuple that is no tick, and does no more.
-                failed: Handles the exception of a tuple, or raises it if that ends the task.
-            """
 
     class SpoutEmit(Protocol):
         """A spout's emit; see Spout.emit."""
@@ -117,14 +100,7 @@ class BoltCollector(Collector):
         fail_acked: Fails what an acked tuple belongs to, if that is still possible, after its ``process`` raised.
         takes_threads: True if the component's own threads may call it at any time.
         knows_tasks: True if an emit gets its task ids without waiting for them.
-        numbered: The class of the inputs that are known by two numbers, their ``root`` and their ``edge``, which may be
-            appended to ``kept`` in the place of a deferred ack of theirs; None: there are none. See ``restored``.
-        rows: Has what the bolt emits go together (``multilang.runtime.rows``); None: each tuple goes by itself.
         execute_many: Runs many tuples through a component that takes them together; None: it takes them one by one.
-        take_run: The component's function that processes tuples in a row as its ``process`` would, and raises for one; None:
-            it has none.
-        execute_run: Runs tuples that are in a list through a component that takes them in a row, given the list and an
-            iterator over it, which after an exception is behind the tuple that raised it; None: it takes them one by one.
     """
 
     takes_threads = False
@@ -138,21 +114,11 @@ class BoltCollector(Collector):
     fail: Settle
     fail_acked: Callable[[Tuple], None]
 
-    numbered: type[Tuple] | None = None
-    rows: TakesRows | None = None
     execute_many: Callable[[Tuples], None] | None = None
-    take_run: Callable[[Iterator[Tuple]], None] | None = None
-    execute_run: Callable[[list[Tuple], Iterator[Tuple]], None] | None = None
 
     def __init__(self, scope: Scope | None = None, reported: Callable[[BaseException], None] | None = None) -> None:
         super().__init__(scope, reported)
         self.fail_acked = _ignore
-
-    def gather_rows(self) -> None:
-        """Have what a basic bolt emits go together, where the engine can do so; called before the bolt is connected.
-
-        Then ``rows`` is to be told what runs a tuple through the bolt.
-        """
 
     def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
         """Ack or fail those of the inputs that are neither acked nor failed."""
@@ -185,14 +151,6 @@ class BoltCollector(Collector):
         for tup in tups:
             tup.unfinished = True
             settle(tup)
-
-    def restored(self, kept: list[Any]) -> list[Tuple]:
-        """Return inputs that stand for those whose two numbers are in ``kept``, to anchor to and to ack, and empty ``kept``.
-
-        Args:
-            kept: The root and the edge of each; only inputs of the class ``numbered`` have these.
-        """
-        raise NotImplementedError
 
 
 def one_by_one(emit: Emit) -> EmitMany:

@@ -44,7 +44,6 @@ class BoltFilter(BoltCollector):
         super().__init__(inner.scope, inner.reported)
         self._inner = inner
         self._settles = ack is not None or fail is not None
-        self.numbered = None if self._settles else inner.numbered
         self.takes_threads = inner.takes_threads
         self.knows_tasks = inner.knows_tasks
         if emit is not None:
@@ -77,9 +76,6 @@ class BoltFilter(BoltCollector):
             super().finish(kept, ok)
         else:
             self._inner.finish(kept, ok)
-
-    def restored(self, kept: list[Any]) -> list[Tuple]:
-        return self._inner.restored(kept)
 
     def log(self, message: str, level: int = 2) -> None:
         self._inner.log(message, level)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import length_hint
-
 from multilang.component.base import attach, collector_of, end
 from multilang.component.bolt import END, FAIL, FAIL_AND_END, BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
@@ -13,7 +11,7 @@ from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
     from multilang.component.base import Component
@@ -37,8 +35,6 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
         raise ConfigError(
             f"{type(bolt).__name__}.on_exception is {bolt.on_exception!r}; write {END!r}, {FAIL!r} or {FAIL_AND_END!r}"
         )
-    if isinstance(bolt, BasicBolt):
-        collector.gather_rows()
     _connect(bolt, collector, conf, context)
     bolt.initialize(conf, context)
     process: Callable[[Tuple], None] = bolt.process
@@ -52,8 +48,6 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
             process = middleware.process(bolt, process)
     elif many is not None:
         collector.execute_many = _many(bolt, collector, many)
-    elif (take := collector.take_run) is not None:
-        collector.execute_run = _run(bolt, collector, take)
     return _basic(bolt, collector, process) if isinstance(bolt, BasicBolt) else _plain(bolt, collector, process)
 
 
@@ -106,21 +100,6 @@ def _many(bolt: Bolt, collector: BoltCollector, process_many: Callable[[Tuples],
     return execute
 
 
-def _run(
-    bolt: Bolt, collector: BoltCollector, take: Callable[[Iterator[Tuple]], None]
-) -> Callable[[list[Tuple], Iterator[Tuple]], None]:
-    def execute(tups: list[Tuple], left: Iterator[Tuple]) -> None:
-        while True:
-            try:
-                take(left)
-            except FailedException as error:
-                _fail(bolt, collector, tups[-1 - length_hint(left)], error)
-            else:
-                return
-
-    return execute
-
-
 def _plain(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
     scope = collector.scope
 
@@ -157,17 +136,14 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
                 process(tup)
             if tup.unfinished:
                 ack(tup)
-        except Exception as error:  # noqa: BLE001  # user code
-            failed(tup, error)
+        except FailedException as error:
+            _fail(bolt, collector, tup, error)
+        except Exception as error:
+            if _ends(bolt, collector, tup, error):
+                raise
         scope.current = None
 
-    def failed(tup: Tuple, error: Exception) -> None:
-        if isinstance(error, FailedException):
-            _fail(bolt, collector, tup, error)
-        elif _ends(bolt, collector, tup, error):
-            raise error
-
-    return execute if collector.rows is None else collector.rows.runs(execute, process, failed)
+    return execute
 
 
 def _ends(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: Exception) -> bool:

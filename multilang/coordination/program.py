@@ -8,33 +8,24 @@ in Python acts as Storm for the program, and the program's emits, acks and fails
 from __future__ import annotations
 
 import os
-from collections import deque
-from contextlib import suppress
-from time import monotonic
 
 from multilang.component.bolt import Bolt
-from multilang.errors import MultilangError
-from multilang.protocol.errors import RemoteProtocolError
 from multilang.protocol.messages import HEARTBEAT_STREAM, SYSTEM_TASK, Ack, Emit, Error, Fail, Log, Metrics, Sync
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-    from subprocess import Popen
+    from collections.abc import Hashable
     from typing import Any
 
     from multilang.component.context import Context
     from multilang.component.streams import Stream
     from multilang.protocol.messages import Message, Tuple
-    from multilang.protocol.parent import ParentConnection
+    from multilang.runtime.program import WaitingProgram
     from multilang.topology.home import Home
     from multilang.topology.shell import ShellBolt
 
-TIMEOUT = "topology.subprocess.timeout.secs"
-_READ = 65536
-_PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
-_SIGKILL = 9
+_LIMIT_SECS = 300  # as in Storm's defaults
 _END_SECS = 2.0  # for a program to end when its input has ended
 
 
@@ -52,6 +43,8 @@ class ProgramBolt(Bolt):
     home: Home | None = None
     """The folder with the program's files, set by the topology's builder."""
 
+    _program: WaitingProgram
+
     def __init__(self, shell: ShellBolt) -> None:
         if not shell.change_child_cwd:
             raise TopologyError(
@@ -65,160 +58,83 @@ class ProgramBolt(Bolt):
         return self.shell.declared_streams()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        from tempfile import mkdtemp
+        from multilang.runtime.program import WaitingProgram
+        from multilang.topology.commands import local_start
+        from multilang.topology.model import ComponentSpec
 
-        self._limit = conf.get(TIMEOUT) or 300
-        self._pids = mkdtemp(prefix="multilang-pids-")
-        self._program: Popen[bytes] | None = None
         self._id = 0
-        self._given = ""  # the tuple that it got last
+        self._beat = ""  # the heartbeat that it got last
+        self._given: Tuple | None = None  # the tuple that it works on
+        self._given_id = ""  # the tuple that it got last
         self._is_settled = True  # nothing more can come of that tuple
         # The other thread gets the task ids, while this one waits for the program.
         self._elsewhere = self.settles_each and self._collector.takes_threads
-        self._wakes, self._wake = os.pipe() if self._elsewhere else (-1, -1)
-        self._tasks: deque[list[int]] = deque()
-        self._start(conf, context)
+        spec = ComponentSpec(context.component, "bolt", self.shell, streams={}, home=self.home)
+        command, folder = local_start(spec, conf)
+        self._program = WaitingProgram(
+            "bolt",
+            conf,
+            context,
+            command=command,
+            env=os.environ,
+            folder=folder,
+            limit_secs=conf.get("topology.subprocess.timeout.secs") or _LIMIT_SECS,
+            handle=self._do,
+            on_stderr=str,  # nothing comes here: it writes to the stderr of this process
+            inside=True,
+            tied=self._collector.takes_threads,
+        )
+        self._conn = self._program.conn
+        self._program.talk(lambda: self._conn.pid is not None)
+        self._ask()  # its first ack shows whether it answers heartbeats at all
 
     def process(self, tup: Tuple) -> None:
         self._id += 1
         id = str(self._id)
+        self._conn.late = (self._given_id, id)
+        self._given = tup
+        self._given_id = id
+        self._is_settled = False
         try:
-            self._conn.late = (self._given, id)
-            self._given = id
-            self._is_settled = False
             self._conn.tuple(id, tup.component, tup.stream, tup.task, tup.values)
-            self._talk(lambda: id not in self._conn.unfinished, tup, f"finished the tuple {tup.values!r}")
+            self._program.talk(
+                lambda: id not in self._conn.unfinished,
+                f"ack or fail the tuple {tup.values!r}, as it does in this step before it is given the next one,",
+            )
             if self.settles_each:
-                self._settle(tup)
+                self._settle()
         except BaseException:
-            self._end(kill=True)  # its successor in this process starts a program of its own
+            self._program.end()  # its successor in this process starts a program of its own
             raise
+        self._given = None
 
     def finished_id(self, id: Hashable) -> None:
         """Wait for the tuples that the program emitted after its acks, before ``id`` is finished."""
-        if self.settles_each or self._is_settled:
-            return
-        try:
-            self._settle(None)
-        except BaseException:
-            self._end(kill=True)
-            raise
+        if not self.settles_each and not self._is_settled:
+            self._settle()
 
     def close(self) -> None:
-        self._end(kill=False)
-
-    def _start(self, conf: dict[str, Any], context: Context) -> None:
-        import subprocess
-
-        from multilang.protocol.parent import ParentConnection
-        from multilang.topology.commands import local_start
-        from multilang.topology.model import ComponentSpec
-
-        spec = ComponentSpec(context.component, "bolt", self.shell, streams={}, home=self.home)
-        words, folder = local_start(spec, conf)
-        self._conn: ParentConnection = ParentConnection("bolt")
-        try:
-            self._program = subprocess.Popen(
-                words,
-                cwd=folder,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                # It waits for no lock that another thread could hold.
-                preexec_fn=_ends_with_parent() if self._collector.takes_threads else None,  # noqa: PLW1509
-            )
-        except OSError as problem:
-            self._end(kill=True)
-            raise MultilangError(f"the program {self.shell.command!r} can't be started: {problem}") from None
-        assert self._program.stdin is not None
-        os.set_blocking(self._program.stdin.fileno(), False)
-        try:
-            self._conn.setup(dict(conf), self._pids, dict(context))
-            self._talk(lambda: self._conn.pid is not None, None, "answered the handshake")
-            self._ask()  # its first ack shows whether it answers heartbeats at all
-        except BaseException:
-            self._end(kill=True)
-            raise
+        self._program.end(_END_SECS)
 
     def _ask(self) -> None:
         self._id += 1
         self._beat = str(self._id)
         self._conn.tuple(self._beat, None, HEARTBEAT_STREAM, SYSTEM_TASK, [])
 
-    def _settle(self, tup: Tuple | None) -> None:
+    def _settle(self) -> None:
         """Read the rest of what the program says about the tuples that it has finished."""
         if self._beat not in self._conn.unfinished:
             self._ask()
-            self._talk(lambda: self._beat not in self._conn.unfinished, tup, "answered a heartbeat")
-        elif self._program is not None and self._program.stdout is not None:
-            from select import select
-
+            self._program.talk(lambda: self._beat not in self._conn.unfinished, "answer a heartbeat")
+        else:
             # It ignores heartbeats, which Storm would not allow: only what it has written by now can be read.
-            reading = self._program.stdout.fileno()
-            while select([reading], [], [], 0)[0]:
-                self._hear(os.read(reading, _READ), tup)
+            self._program.talk(lambda: True)
         self._is_settled = True
 
-    def _talk(self, is_done: Any, tup: Tuple | None, what: str) -> None:
-        """Write all messages, and do what the program says, until ``is_done`` returns true."""
-        from select import select
-
-        program = self._program
-        if program is None:
-            raise MultilangError(f"the program {self.shell.command!r} has ended")
-        assert program.stdin is not None
-        assert program.stdout is not None
-        reading, writing = program.stdout.fileno(), program.stdin.fileno()
-        unwritten = b""
-        deadline = monotonic() + self._limit
-        while True:
-            unwritten += self._conn.data_to_send()
-            if not unwritten and is_done():
-                return
-            left = deadline - monotonic()
-            if left <= 0:
-                raise MultilangError(
-                    f"the program {self.shell.command!r} has not {what} within {self._limit:g} s ({TIMEOUT}); in this step it acks or "
-                    "fails each tuple before it is given the next one"
-                )
-            readable, writable, _ = select(
-                [reading, self._wakes] if self._elsewhere else [reading], [writing] if unwritten else [], [], left
-            )
-            try:
-                if writable:
-                    unwritten = unwritten[os.write(writing, unwritten) :]
-            except OSError:
-                unwritten = b""  # its last words say why
-            if self._wakes in readable:
-                os.read(self._wakes, _READ)
-                while self._tasks:
-                    self._conn.task_ids(self._tasks.popleft())
-            if reading in readable:
-                self._hear(os.read(reading, _READ), tup)
-
-    def _went_to(self, tasks: list[int]) -> None:
-        """Keep the task ids of an emit, which came in the other thread."""
-        self._tasks.append(tasks)
-        with suppress(OSError):  # the program has ended
-            os.write(self._wake, b"x")
-
-    def _hear(self, data: bytes, tup: Tuple | None) -> None:
-        failure: RemoteProtocolError | None = None
-        try:
-            messages: Any = self._conn.receive_data(data)
-        except RemoteProtocolError as problem:
-            messages, failure = problem.events, problem
-        for message in messages:
-            self._do(message, tup)
-        if failure is not None:
-            raise MultilangError(f"the program {self.shell.command!r} broke the protocol: {failure}") from None
-        if not data:
-            status = None if self._program is None else self._program.wait()
-            raise MultilangError(f"the program {self.shell.command!r} ended with status {status}")
-
-    def _do(self, message: Message, tup: Tuple | None) -> None:
+    def _do(self, message: Message) -> None:
+        tup = self._given
         if isinstance(message, Emit):
-            anchors = [tup] if tup is not None and tup.unfinished and self._given in message.anchors else []
+            anchors = [tup] if tup is not None and tup.unfinished and self._given_id in message.anchors else []
             if self._elsewhere and message.need_task_ids:
                 self.emit(message.values, message.stream, anchors, message.task, on_task_ids=self._went_to)
                 return
@@ -240,45 +156,6 @@ class ProgramBolt(Bolt):
         elif isinstance(message, Metrics):
             self._collector.report_metric(message.name, message.params)
 
-    def _end(self, kill: bool) -> None:
-        from shutil import rmtree
-
-        rmtree(self._pids, ignore_errors=True)
-        program, self._program = self._program, None
-        if program is None:
-            return
-        assert program.stdin is not None
-        assert program.stdout is not None
-        program.stdin.close()
-        if not kill:
-            from subprocess import TimeoutExpired
-
-            try:
-                program.wait(_END_SECS)
-            except TimeoutExpired:
-                pass
-        program.kill()
-        program.wait()
-        program.stdout.close()
-        if self._elsewhere:
-            self._elsewhere = False
-            os.close(self._wakes)
-            os.close(self._wake)
-
-
-def _ends_with_parent() -> Callable[[], object] | None:
-    """Return a function that the program calls first, so that it ends with a killed task; None if impossible."""
-    try:
-        from ctypes import CDLL
-
-        prctl = CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # no Linux: the program lives until it reads again
-        return None
-    parent = os.getpid()
-
-    def tied() -> None:
-        prctl(_PR_SET_PDEATHSIG, _SIGKILL)
-        if os.getppid() != parent:  # the parent was killed before that
-            os._exit(1)
-
-    return tied
+    def _went_to(self, tasks: list[int]) -> None:
+        """Answer an emit with its task ids, which came in the other thread."""
+        self._program.pipes.order(lambda: self._conn.task_ids(tasks))

@@ -10,14 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.runtime.counters import Counters
-from multilang.runtime.rotating import RotatingMap
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-JOINED = 0
-"""The spout task of a root that stands for several; see ``Acker.join``."""
 
 # An entry is one number, since there is one for each tuple on its way: the xor, a bit for a failure, and the spout task
 # and 1; the task is 0 as long as the root's init message has not come.
@@ -42,13 +38,12 @@ class Acker:
         answered: The number of messages from it so far.
     """
 
-    __slots__ = ("_buckets", "_members", "answered", "complete", "heard", "newest")
+    __slots__ = ("_buckets", "answered", "complete", "heard", "newest")
 
     def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
         self.complete = complete
         self.newest: dict[int, int] = {}
         self._buckets = [self.newest, *({} for _ in range(buckets - 1))]
-        self._members: RotatingMap[dict[int, int]] = RotatingMap(buckets)  # of the roots that stand for several
         self.heard = 0
         self.answered = 0
 
@@ -69,37 +64,9 @@ class Acker:
         """Return what is or-ed to the edge of a new root, of which nothing was heard, to be its entry in ``newest``."""
         return spout_task + 1 << _TASK_BITS
 
-    def join(self, root: int, value: int, members: dict[int, int]) -> None:
-        """Take a new root that stands for several: when it is done, JOINED is told as its spout task, for ``part``.
-
-        Args:
-            root: The root.
-            value: The xor of its edges.
-            members: The roots that it stands for, each with the edge that goes from it to this root.
-        """
-        self._members.newest[root] = members
-        self.init(root, value, JOINED)
-
-    def part(self, root: int, ok: bool) -> None:
-        """Ack or fail the roots that one which is done stands for."""
-        members = self._members.newest.pop(root, None) or self._members.remove(root)
-        if members is None:
-            return  # it is forgotten, as they are
-        if ok:
-            self.ack_many(members.items())
-        else:
-            for each in members:
-                self.fail(each)
-
-    def ack(self, root: int, value: int, messages: int = 1) -> None:
-        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor.
-
-        Args:
-            root: The root.
-            value: The xor of these, of all tuples that are acked together.
-            messages: The number of these tuples, each of which counts as a message.
-        """
-        self.heard += messages
+    def ack(self, root: int, value: int) -> None:
+        """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
+        self.heard += 1
         newest = self.newest
         entry = newest.get(root)
         if entry is not None:
@@ -111,30 +78,9 @@ class Acker:
                 self.answered += 1
                 self.complete(((entry >> _TASK_BITS) - 1, root, True))
         elif (bucket := self._bucket(root)) is None:
-            if messages:
-                newest[root] = value
+            newest[root] = value
         else:
             self._change(bucket, root, bucket[root] ^ value)
-
-    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Handle ``__ack_ack`` of several roots: (root, value) of each."""
-        newest, ack, complete = self.newest, self.ack, self.complete
-        heard = answered = 0
-        for root, value in pairs:
-            entry = newest.get(root)
-            if entry is None:
-                ack(root, value)
-                continue
-            heard += 1
-            entry ^= value
-            if entry & _VALUE or not entry >> _TASK_BITS:
-                newest[root] = entry
-            else:  # the same as in _change, without a call
-                del newest[root]
-                answered += 1
-                complete(((entry >> _TASK_BITS) - 1, root, True))
-        self.heard += heard
-        self.answered += answered
 
     def fail(self, root: int) -> None:
         """Handle ``__ack_fail``: a tuple of this root failed, so that the root fails at once."""
@@ -151,7 +97,6 @@ class Acker:
         self._buckets.pop()
         self.newest = {}
         self._buckets.insert(0, self.newest)
-        self._members.rotate()
 
     def successor(self) -> Acker:
         """Return its replacement after it died, which knows no root, but keeps the counts."""
@@ -201,27 +146,16 @@ def renew(ackers: Sequence[Acker], held: Iterable[tuple[int | dict[int, int], in
         for each, own in several.items():
             edges[each] = edges.get(each, 0) ^ own ^ edge
     renewed: set[int] = set()
-    roots = list(edges)
-    for root in roots:  # more are added: those that a joined one stands for
+    for root, edge in edges.items():
         acker = ackers[root % len(ackers)]
         bucket = acker._bucket(root)
-        if bucket is None or root in renewed or bucket[root] & (_VALUE | _FAILED) != edges[root]:
-            continue
-        renewed.add(root)
-        acker.newest[root] = bucket.pop(root)
-        members = acker._members.remove(root)
-        if members is not None:
-            acker._members.newest[root] = members
-            for each, edge in members.items():
-                edges[each] = edges.get(each, 0) ^ edge
-                roots.append(each)
+        if bucket is not None and bucket[root] & (_VALUE | _FAILED) == edge:
+            renewed.add(root)
+            acker.newest[root] = bucket.pop(root)
     return renewed, edges.keys() - renewed
 
 
 def acker_counters(ackers: Sequence[Acker]) -> Counters:
-    """Return the ackers' counters as Storm counts them: messages are acked inputs, answers to spouts are emits.
-
-    A root that stands for several counts as one, where Storm's ackers would hear of each of them.
-    """
+    """Return the ackers' counters as Storm counts them: messages are acked inputs, answers to spouts are emits."""
     heard, answered = sum(each.heard for each in ackers), sum(each.answered for each in ackers)
     return Counters(ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=heard, acked=heard)

@@ -141,8 +141,6 @@ class ActorTopology(LocalTopology):
                     collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
                     self._give_timers(actor, collector)
                     actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
-                    actor.execute_run = collector.execute_run
-                    actor.rows = collector.rows
                 else:
                     self._start_spout(actor, component)
                 return

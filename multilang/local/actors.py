@@ -12,7 +12,7 @@ from multilang.runtime.task import IDLE_ROUNDS
 from multilang.runtime.tuples import IDLE, LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from multilang.component.base import Component
@@ -27,8 +27,6 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
-        rows: Runs tuples that are still rows, and chooses what runs one tuple; None: it takes no rows.
-        execute_run: Runs tuples in a row; None: it takes them one by one. See BoltCollector.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
         every: The number that ``countdown`` was set to.
@@ -48,13 +46,11 @@ class BoltActor:
         "counted",
         "every",
         "execute",
-        "execute_run",
         "has_timers",
         "idle_executed",
         "last_secs",
         "measured",
         "plan",
-        "rows",
         "stats",
         "timers",
         "works_before",
@@ -66,8 +62,6 @@ class BoltActor:
         self.component: Any = None
         self.commits = getattr(plan.spec.component, "commits", False)
         self.execute: Callable[[Any], object]
-        self.rows: Any = None
-        self.execute_run: Callable[[list[Any], Iterator[Any]], object] | None = None
         self.countdown = self.every = 1
         self.counted = 0
         self.idle_executed = 0
@@ -87,9 +81,6 @@ class BoltActor:
         """Begin the next countdown, because the last one is over."""
         self.counted += self.every
         self.countdown = self.every = SAMPLE_EVERY
-        if self.rows is not None:
-            self.rows.look(self.counted)
-            self.execute = self.rows.execute_one
 
     def took(self, secs: float) -> None:
         """Note the measured time of a tuple, which stands for all since the last one that was measured."""
@@ -100,12 +91,6 @@ class BoltActor:
         self.last_secs = secs
         if secs > SLOW_SECS:
             self.countdown = self.every = 1
-
-    def took_run(self, secs: float, tuples: int) -> None:
-        """Note the time of so many tuples, which it took in a row."""
-        self.counted = self.executed + tuples
-        self.every = self.countdown
-        self.took(secs / tuples)
 
     @property
     def busy(self) -> float | None:

@@ -2,20 +2,18 @@
 
 Tuples are run one after the other, depth first: everything that a call into a component emitted is processed before
 anything else. So a spout is asked for its next tuple only when nothing is queued, and the queue never holds more than
-one call of each component on the way emitted. Tuples from one task to another keep their order. The rows of basic bolts
-(``multilang.runtime.rows``) are run some hundreds at a time.
+one call of each component on the way emitted. Tuples from one task to another keep their order.
 """
 
 from __future__ import annotations
 
 import gc
 from collections import deque
-from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.child.garbage import collect_rarely
-from multilang.local.acker import JOINED, Acker
+from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle
 from multilang.runtime.clock import Timers
@@ -24,7 +22,7 @@ from multilang.runtime.task import Later
 from multilang.topology.graph import cyclic, subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from random import Random
     from typing import Any
 
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
     from multilang.runtime.clock import Clock
     from multilang.runtime.plan import Plan
-    from multilang.runtime.rows import Rows
     from multilang.runtime.tuples import LocalTuple
 
 _LOOK_SECS = 1.0  # between two reports of repeated errors
@@ -48,7 +45,6 @@ class InProcessTopology(ActorTopology):
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random, fail_fast: bool) -> None:
         self._done: list[tuple[int, int, bool]] = []  # (spout task, root id, ok), from the ackers
-        self._row_receivers: dict[int, _RowEntry] = {}
         self._ackers = [Acker(self._done.append) for _ in plan.ackers]
         super().__init__(plan, clock, capture, rng, fail_fast)
         self._timers = Timers(clock)
@@ -58,12 +54,6 @@ class InProcessTopology(ActorTopology):
         for actor in self.bolts.values():
             if actor.plan.component in back:
                 self.receivers[actor.plan.id] = _CycleEntry(self._cycle, actor)
-
-    def start(self, actor: BoltActor | SpoutActor) -> None:
-        super().start(actor)
-        id = actor.plan.id
-        if isinstance(actor, BoltActor) and actor.rows is not None and self.receivers[id] is actor:
-            self._row_receivers[id] = _RowEntry(actor, self.out, self._run, self._bolt_died)
 
     def _open(self) -> None:
         for each in self.actors:
@@ -79,7 +69,7 @@ class InProcessTopology(ActorTopology):
         ackers = self._ackers
         n = len(ackers)
         init: Callable[[int, int, int], None] | None = None
-        ack: Callable[..., None] = _nothing
+        ack: Callable[[int, int], None] = _nothing
         fail: Callable[[int], None] = _nothing
         if n == 1:
             init, ack, fail = ackers[0].init, ackers[0].ack, ackers[0].fail
@@ -88,8 +78,8 @@ class InProcessTopology(ActorTopology):
             def init(root: int, value: int, task: int) -> None:
                 ackers[root % n].init(root, value, task)
 
-            def ack(root: int, value: int, messages: int = 1) -> None:
-                ackers[root % n].ack(root, value, messages)
+            def ack(root: int, value: int) -> None:
+                ackers[root % n].ack(root, value)
 
             def fail(root: int) -> None:
                 ackers[root % n].fail(root)
@@ -97,7 +87,6 @@ class InProcessTopology(ActorTopology):
         return Links(
             out=self.out,
             receivers=self.receivers,
-            row_receivers=self._row_receivers,
             init=init,
             ack=ack,
             fail=fail,
@@ -244,9 +233,6 @@ class InProcessTopology(ActorTopology):
         told = -1
         spout: Any = None
         for task, root, ok in settled:
-            if task == JOINED:
-                self._ackers[0].part(root, ok)
-                continue
             if task != told:
                 told, spout = task, self.spouts[task]
             entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
@@ -358,12 +344,10 @@ class InProcessTopology(ActorTopology):
 
 def _depth_first(
     out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
-) -> Callable[[Sequence[tuple[Any, Any]]], None]:
+) -> Callable[[Iterable[tuple[Any, Any]]], None]:
     """Return the function that makes deliveries, each followed by all that it leads to."""
 
-    def run(items: Sequence[tuple[Any, Any]]) -> None:
-        if len(items) > 1 and _takes_run(items[0][0]):
-            items = run_in_a_row(items)
+    def run(items: Iterable[tuple[Any, Any]]) -> None:
         for actor, tup in items:
             left = actor.countdown - 1
             try:
@@ -382,38 +366,7 @@ def _depth_first(
                 del out[: len(mine)]
                 run(mine)
 
-    def run_in_a_row(items: Sequence[tuple[Any, Any]]) -> Sequence[tuple[Any, Any]]:
-        """Make the deliveries to tasks that take tuples in a row, and return the others, those after an error among them."""
-        rows: dict[Any, list[Any]] = {}
-        others: list[tuple[Any, Any]] = []
-        for item in items:
-            actor, tup = item
-            if actor in rows:
-                rows[actor].append(tup)
-            elif _takes_run(actor):
-                rows[actor] = [tup]
-            else:
-                others.append(item)
-        for actor, tups in rows.items():
-            left = iter(tups)
-            start = perf_counter()
-            try:
-                actor.execute_run(tups, left)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-                died(actor, error, tups[-1 - length_hint(left)])
-            actor.took_run(perf_counter() - start, len(tups) - length_hint(left))
-            others += [(actor, tup) for tup in left]
-            if out:
-                mine = out[:]
-                del out[: len(mine)]
-                run(mine)
-        return others
-
     return run
-
-
-def _takes_run(receiver: Any) -> bool:
-    return type(receiver) is BoltActor and receiver.execute_run is not None
 
 
 class _Cycle:
@@ -450,41 +403,6 @@ class _CycleEntry:
     def __init__(self, cycle: _Cycle, actor: BoltActor) -> None:
         self.countdown = -1
         self.execute = lambda tup: cycle.put(actor, tup)
-
-
-class _RowEntry:
-    """The receiver of a task's rows; ``emits`` says whether anybody gets what it emits."""
-
-    __slots__ = ("countdown", "emits", "execute")
-
-    def __init__(
-        self,
-        actor: BoltActor,
-        out: list[tuple[Any, Any]],
-        run: Callable[[Sequence[tuple[Any, Any]]], None],
-        died: Callable[[Any, BaseException, Any], None],
-    ) -> None:
-        self.countdown = -1
-        self.emits = any(route.choose is not None for route in actor.plan.routes.values())
-
-        def execute(batch: Rows) -> None:
-            while batch.at < len(batch.groups):
-                before = batch.executed
-                start = perf_counter()
-                failure: Any = None
-                try:
-                    actor.rows.execute(batch)
-                except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-                    failure = error
-                actor.took_run(perf_counter() - start, batch.executed - before)
-                mine = out[:]
-                del out[: len(mine)]  # before a new task is started, which clears it if it can't be
-                if failure is not None:
-                    died(actor, failure, batch.died_of)
-                if mine:
-                    run(mine)
-
-        self.execute = execute
 
 
 def _nothing(*_: int) -> None:

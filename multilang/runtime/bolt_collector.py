@@ -16,26 +16,22 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.edges import edges
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import LinkedCollector
-from multilang.runtime.rows import RowCollector, takes_rows
-from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Settle
+    from multilang.component.collector import Anchors, Emit, OnTaskIds, Settle
     from multilang.component.timers import Scope
     from multilang.protocol.messages import Tuple, Values
     from multilang.runtime.counters import TaskStats
     from multilang.runtime.links import Links
-    from multilang.runtime.plan import Route, TaskPlan
+    from multilang.runtime.plan import TaskPlan
 
 
 class LocalBoltCollector(LinkedCollector, BoltCollector):
     """The collector of a bolt in this process."""
-
-    numbered = LocalTuple
-    rows: RowCollector | None = None
 
     def __init__(
         self,
@@ -49,27 +45,13 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         self.knows_tasks = links.at_once
         self.emit = _bolt_emit(self.scope, emitter, automatic=False)
         self.emit_anchored = _bolt_emit(self.scope, emitter, automatic=True)
-        self.emit_many = _bolt_emit_many(emitter, self.emit)
+        self.emit_many = one_by_one(self.emit)
         self.emit_many_anchored = many_anchored(self.emit_many, self.scope)
         self.ack = _bolt_ack(emitter)
         self.fail = _bolt_fail(emitter)
 
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
-
-    def gather_rows(self) -> None:
-        if takes_rows(self._emitter):
-            self.rows = rows = RowCollector(self._emitter, self.scope, self.emit_anchored, self.emit_many_anchored)
-            self.emit_anchored, self.emit_many_anchored = rows.emit, rows.emit_many
-
-    def settle_many(self, tups: Iterable[Tuple], ok: bool) -> None:
-        if self._emitter.gathers:
-            self._emitter.row_collector.end()
-        links = self._links
-        if ok and links.acker is not None and not links.named:
-            links.acker.ack_many(_acked(tups, self.ack, self._emitter.stats))
-        else:
-            super().settle_many(tups, ok)
 
     def deferred_ack(self, kept: list[Any]) -> Settle:
         """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
@@ -100,11 +82,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
         else:
             stats.failed += len(kept) // 2
         pairs = iter(kept)
-        acker = self._links.acker
-        if ok and acker is not None and dict not in map(type, kept):
-            acker.ack_many(zip(pairs, pairs, strict=True))
-            kept.clear()
-            return
         for root, edge in zip(pairs, pairs, strict=True):
             several = type(root) is dict
             if not ok:
@@ -116,15 +93,6 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
             else:
                 ack(root, edge)
         kept.clear()
-
-    def restored(self, kept: list[Any]) -> list[Tuple]:
-        pairs = iter(kept)
-        origin = Origin("", "", 0, ())
-        found: list[Tuple] = [
-            LocalTuple([], DEFAULT_STREAM, origin, root, edge) for root, edge in zip(pairs, pairs, strict=True)
-        ]
-        kept.clear()
-        return found
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
@@ -138,7 +106,6 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
-    rows = emitter.rows
     new = LocalTuple.__new__
 
     def emit(  # noqa: C901
@@ -148,15 +115,10 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
         direct_task: int | None = None,
         need_task_ids: bool = False,
         on_task_ids: OnTaskIds | None = None,
-        is_checked: bool = False,  # they are the values as received, of a regular emit to the default stream
     ) -> list[int] | None:
-        if rows:
-            emitter.row_collector.send()
         route: Any = default if stream is None else routes.get(stream)
         row: Any = None
-        if is_checked:
-            row = values
-        elif route is not None and direct_task is None:
+        if route is not None and direct_task is None:
             try:
                 if len(values) == route.width:
                     row = normalize(values)
@@ -198,9 +160,8 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 else:
                     emitter.deliver(route, row, targets, edges((anchor,), getrandbits))
             else:
-                roots = emitter.roots(emitter.live(anchors, row, stream, direct_task))
-                emitter.deliver(route, row, targets, roots)
-                emitter.delivered(roots)
+                live = emitter.live(anchors, row, stream, direct_task)
+                emitter.deliver(route, row, targets, edges(live, getrandbits))
         elif anchors is None or kind is list or kind is tuple:
             if len(targets) == 1 and route.captured is None:
                 stats.emitted += 1
@@ -217,66 +178,13 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
     return emit
 
 
-def _bolt_emit_many(emitter: TupleEmitter, emit: Emit) -> EmitMany:
-    """Make a bolt's emit_many: tuples with several anchors have one root together, where the acker can join roots."""
-    one_by_one_ = one_by_one(emit)
-    routes, stats = emitter.routes, emitter.stats
-    append, receivers = emitter.links.out.append, emitter.links.receivers
-    new = LocalTuple.__new__
-
-    def row_of(values: Values, route: Route) -> list[Any]:
-        try:
-            if len(values) == route.width:
-                return normalize(values)
-        except (TypeError, UnserializableValue):
-            pass  # the wire's end says what is wrong
-        return emitter.checked(values, route.stream, None)[0]
-
-    def emit_many(rows: Iterable[Values], stream: str | None = None, anchors: Anchors = None) -> None:
-        if emitter.rows:
-            emitter.row_collector.send()
-        route: Any = routes.get(DEFAULT_STREAM if stream is None else stream)
-        kind: type = type(anchors)
-        if route is None or not anchors or (kind is not list and kind is not tuple):
-            one_by_one_(rows, stream, anchors)
-            return
-        choose = route.choose
-        roots: Any = None
-        try:
-            for values in rows:
-                row = row_of(values, route)
-                if roots is None:
-                    roots = emitter.roots(emitter.live(anchors, row, stream, None))
-                targets = () if choose is None else choose(row)
-                if len(targets) > 1 or route.captured is not None:
-                    emitter.deliver(route, row, targets, roots)
-                    continue
-                stats.emitted += 1
-                if targets:
-                    stats.transferred += 1
-                    tup = new(LocalTuple)  # as in emit
-                    tup.values = row
-                    tup.stream = route.stream
-                    tup.origin = route.origin
-                    tup.root, tup.edge = roots()
-                    tup.unfinished = True
-                    append((receivers[targets[0]], tup))
-        finally:
-            emitter.delivered(roots)
-
-    return emit_many
-
-
 def _bolt_ack(emitter: TupleEmitter) -> Settle:
     """Make a bolt's ack."""
     stats = emitter.stats
     named = emitter.links.named
     ack_root = emitter.links.ack
-    acker = emitter.links.acker
 
     def ack(tup: Any) -> None:
-        if emitter.gathers:
-            emitter.row_collector.end()
         if type(tup) is not LocalTuple or not tup.unfinished:
             tup = emitter.received(tup, "ack")
         tup.unfinished = False
@@ -286,31 +194,14 @@ def _bolt_ack(emitter: TupleEmitter) -> Settle:
             if type(root) is not int:
                 for each, edge in root.items():
                     ack_root(each, edge ^ tup.edge)
-            elif acker is None:
-                ack_root(root, tup.edge)
             else:
-                acker.ack(root, tup.edge)
+                ack_root(root, tup.edge)
         elif tup.edge:
             stats.idle -= 1
         if named:
             named.pop(tup.id, None)
 
     return ack
-
-
-def _acked(tups: Iterable[Any], ack: Settle, stats: TaskStats) -> Iterator[tuple[int, int]]:
-    """Yield root and edge of each unfinished tuple, which counts as acked; ack those that have not just one root."""
-    for tup in tups:
-        if not tup.unfinished:
-            continue
-        if type(tup) is LocalTuple:
-            root = tup.root
-            if root and type(root) is int:
-                tup.unfinished = False
-                stats.acked += 1
-                yield root, tup.edge
-                continue
-        ack(tup)
 
 
 def _bolt_fail(emitter: TupleEmitter) -> Settle:
@@ -320,8 +211,6 @@ def _bolt_fail(emitter: TupleEmitter) -> Settle:
     fail_root = emitter.links.fail
 
     def fail(tup: Any) -> None:
-        if emitter.gathers:
-            emitter.row_collector.end()
         tup = emitter.received(tup, "fail")
         tup.unfinished = False
         if tup.origin.is_question:

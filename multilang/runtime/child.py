@@ -14,46 +14,66 @@ from typing import TYPE_CHECKING
 from multilang.topology.search_path import FOLDERS, last_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 READ = 65536  # bytes
 _STAND_INS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "standins")
+_PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
 _TAIL = 2000  # bytes of stderr kept for the report of a death
 
 
 class Child:
     """A started process.
 
+    Args:
+        command: The program and its arguments.
+        env: Its environment.
+        folder: The folder in which it starts; None for the current one.
+        inside: Whether it shares this process's standard error and its process group.
+        tied: Whether it is killed when the thread that starts it ends, where the system can do this.
+
     Attributes:
-        pid: Its process id.
+        process: The process.
         input: The descriptor of our end of its standard input, -1 once it is closed.
         output: The same of its standard output.
-        error: The same of its standard error.
+        error: The same of its standard error; -1 if it is shared, too.
 
     Raises:
         OSError: The program can't be started.
     """
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: str | None = None) -> None:
-        self._process = subprocess.Popen(
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        folder: str | None = None,
+        *,
+        inside: bool = False,
+        tied: bool = False,
+    ) -> None:
+        self._inside = inside
+        self.process = process = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=None if inside else subprocess.PIPE,
             env=dict(env),
             bufsize=0,
-            start_new_session=True,  # a terminal's Ctrl-C is for the cluster, which then ends its tasks in order
+            start_new_session=not inside,  # a terminal's Ctrl-C is for the cluster, which then ends its tasks in order
+            preexec_fn=_ends_with_parent() if tied else None,  # noqa: PLW1509  # it waits for no lock
         )
-        process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        assert process.stderr is not None
-        self._files = (process.stdin, process.stdout, process.stderr)
-        self.pid = process.pid
-        self.input, self.output, self.error = (file.fileno() for file in self._files)
-        for fd in (self.input, self.output, self.error):
-            os.set_blocking(fd, False)
+        self._files = [process.stdin, process.stdout]
+        self.input = process.stdin.fileno()
+        self.output = process.stdout.fileno()
+        self.error = -1
+        if process.stderr is not None:
+            self._files.append(process.stderr)
+            self.error = process.stderr.fileno()
+        for file in self._files:
+            os.set_blocking(file.fileno(), False)
         self._unwritten: deque[memoryview] = deque()
         self._error_line = b""
         self._error_tail = b""
@@ -95,6 +115,8 @@ class Child:
 
     def read(self) -> bytes | None:
         """Return the output that is there: b"" at the end, None when there is nothing now."""
+        if self.output < 0:
+            return b""
         try:
             return os.read(self.output, READ)
         except BlockingIOError:
@@ -111,7 +133,7 @@ class Child:
             return []
         if not data:
             last, self._error_line = self._error_line, b""
-            self._files[2].close()
+            self._files.pop().close()
             self.error = -1
             return [last.decode("utf-8", "replace")] if last else None
         self._error_tail = (self._error_tail + data)[-_TAIL:]
@@ -129,22 +151,12 @@ class Child:
 
     # ---- its end ----
 
-    def poll(self) -> int | None:
-        """Return its exit status (minus the signal's number), or None while it lives."""
-        return self._process.poll()
-
-    def terminate(self) -> None:
-        """Send SIGTERM."""
-        self._process.terminate()
-
     def kill(self) -> None:
-        """Send SIGKILL to the child and to the processes that it started."""
-        if self._process.poll() is None:  # until it is reaped, no other process can have its number
-            os.killpg(self.pid, signal.SIGKILL)
-
-    def wait(self) -> None:
-        """Wait for its end after ``kill``."""
-        self._process.wait()
+        """Send SIGKILL to the child, and to the processes that it started unless it shares this process's group."""
+        if self._inside:
+            self.process.kill()
+        elif self.process.poll() is None:  # until it is reaped, no other process can have its number
+            os.killpg(self.process.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Close our ends of its pipes."""
@@ -153,10 +165,26 @@ class Child:
             file.close()
 
 
-def how_it_ended(status: int | None) -> str:
+def _ends_with_parent() -> Callable[[], object] | None:
+    """Return a function that the program calls first, so that it ends with a killed task; None if impossible."""
+    try:
+        from ctypes import CDLL
+
+        prctl = CDLL(None).prctl
+    except (ImportError, OSError, AttributeError):  # no Linux: the program lives until it reads again
+        return None
+    parent = os.getpid()
+
+    def tied() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # the parent was killed before that
+            os._exit(1)
+
+    return tied
+
+
+def how_it_ended(status: int) -> str:
     """Say in words how a process with this exit status ended."""
-    if status is None:
-        return "closed its output"
     if status >= 0:
         return f"exited with status {status}"
     try:

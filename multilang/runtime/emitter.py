@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from multilang.protocol import ChildConnection, Tuple
 from multilang.protocol.codec import dumps, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.edges import Joined, edges, have_several_roots
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
@@ -28,11 +27,6 @@ class TupleEmitter:
         self.links = links
         self.stats = stats
         self.routes = plan.routes
-        # Of a task whose emits may become rows, there is a RowCollector. It sets ``gathers`` while they do, and what it has not
-        # sent is in ``rows``. Before anything that might overtake them it is to send them; before an ack or fail, to end this.
-        self.row_collector: Any = None
-        self.gathers = False
-        self.rows: list[Any] = []
         # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
         # only what looks suspicious to the closures, and what it writes is thrown away.
         self.wire = ChildConnection()
@@ -102,24 +96,10 @@ class TupleEmitter:
         assert init is not None
         init(root, total, self.plan.id)
 
-    def roots(self, anchors: Sequence[LocalTuple]) -> Callable[[], tuple[Any, int]]:
-        """Return the function that gives each target its roots and edge; ``delivered`` is to be called after the last one."""
-        getrandbits = self.links.getrandbits
-        if self.links.acker is not None and len(anchors) > 1 and have_several_roots(anchors):
-            return Joined(anchors, getrandbits)
-        return edges(anchors, getrandbits)
-
-    def delivered(self, roots: Callable[[], tuple[Any, int]] | None) -> None:
-        """Take note that nothing more will be delivered with these roots."""
-        if type(roots) is Joined and roots.total:
-            assert self.links.acker is not None
-            self.links.acker.join(roots.root, roots.total, roots.members)
-
     def answer(self, targets: Sequence[int], need_task_ids: bool, on_task_ids: OnTaskIds | None) -> list[int] | None:
         """Return the task ids of an emit if they were asked for.
 
-        A callback gets them once the current call into the component has returned, as on the wire. In process, a basic bolt that
-        gets rows may have processed more of them by then.
+        A callback gets them once the current call into the component has returned, as on the wire.
 
         Args:
             targets: The tasks that got the tuple; for a direct emit the task that it names.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from multilang.component.collector import Collector
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any, TypeAlias
 
     from multilang.runtime.plan import TaskPlan
@@ -17,22 +17,13 @@ if TYPE_CHECKING:
 
 
 class DirectAcker(Protocol):
-    """An acker that a collector calls without a message; the embedded cluster's explains its attributes."""
+    """An acker to which a spout adds many roots without messages; the embedded cluster's explains its attributes."""
 
     newest: dict[int, int]
     heard: int
 
     def begun(self, spout_task: int) -> int:
         """Return what is or-ed to the edge of a new root of a spout task, to be its entry in ``newest``."""
-
-    def ack(self, root: int, value: int, messages: int = 1) -> None:
-        """Take the ack of so many tuples of a root: the root, and their edges with those made of them."""
-
-    def ack_many(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Take the acks of several roots: (root, value) of each."""
-
-    def join(self, root: int, value: int, members: dict[int, int]) -> None:
-        """Take a new root that stands for several, and the xor of its edges."""
 
 
 class Links:
@@ -41,9 +32,8 @@ class Links:
     Attributes:
         out: Gets ``(receiver, tuple)`` for each delivery, which the host then makes.
         receivers: The receivers by task id.
-        row_receivers: The receivers of rows by task id; None: nothing is sent in rows.
         init: The acker's message for a new root; None without ackers.
-        ack: The acker's message for an ack; where there are rows, for that of so many tuples.
+        ack: The acker's message for an ack.
         fail: The acker's message for a fail.
         acker: The acker itself, if it is the only one and can be called; None otherwise.
         later: Makes a receiver of an ``on_task_ids`` callback.
@@ -71,7 +61,6 @@ class Links:
         "out",
         "receivers",
         "report",
-        "row_receivers",
     )
 
     def __init__(
@@ -80,12 +69,11 @@ class Links:
         out: list[tuple[Any, Any]],
         receivers: dict[int, Any],
         init: Callable[[int, int, int], None] | None,
-        ack: Callable[..., None],
+        ack: Callable[[int, int], None],
         fail: Callable[[int], None],
         later: Callable[[TaskPlan, OnTaskIds], Any],
         named: dict[str, LocalTuple],
         acker: DirectAcker | None = None,
-        row_receivers: dict[int, Any] | None = None,
         at_once: bool = False,
         getrandbits: Callable[[int], int],
         now: Callable[[], float],
@@ -95,7 +83,6 @@ class Links:
     ) -> None:
         self.out = out
         self.receivers = receivers
-        self.row_receivers = row_receivers
         self.init = init
         self.ack = ack
         self.acker = acker

@@ -43,22 +43,9 @@ class Route:
         direct: The tasks that take direct emits; None when no subscriber does.
         captured: Gets a copy of each tuple; None when nobody asked for it.
         carries_blocks: Whether each of its tuples is a block of many, whose number is the first value.
-        is_trusted: Whether ``choose`` raises for no values that can be sent.
-        only: The task that gets every tuple; None if there may be others.
     """
 
-    __slots__ = (
-        "captured",
-        "carries_blocks",
-        "choose",
-        "direct",
-        "fields",
-        "is_trusted",
-        "only",
-        "origin",
-        "stream",
-        "width",
-    )
+    __slots__ = ("captured", "carries_blocks", "choose", "direct", "fields", "origin", "stream", "width")
 
     def __init__(
         self, origin: Origin, fields: tuple[str, ...], choosers: list[Chooser], direct: frozenset[int] | None
@@ -71,8 +58,6 @@ class Route:
         self.direct = direct
         self.captured: Callable[[LocalTuple], object] | None = None
         self.carries_blocks = origin.stream == BLOCKS
-        self.is_trusted = False
-        self.only: int | None = None
 
     def targets(self, values: Sequence[Any], task: int | None) -> Sequence[int]:
         """Return the tasks that get a tuple; ``task`` is the one that a direct emit names."""
@@ -202,7 +187,6 @@ class Plan:
         routes = {}
         for name, stream in spec.streams.items():
             choosers = []
-            trusted: list[Sequence[int]] = []  # the tasks of each subscription whose choice raises nothing
             direct: set[int] = set()
             has_direct = False
             for target, input_ in self.topology.subscribers(spec.id):
@@ -213,8 +197,6 @@ class Plan:
                     has_direct = True
                     direct.update(targets)
                     continue
-                if input_.grouping.is_trusted:
-                    trusted.append(targets)
                 # A generator for each subscription: the random choices of one do not change another's.
                 rng = Random(self._rng.getrandbits(64))
                 choosers.append(
@@ -231,8 +213,5 @@ class Plan:
                 )
             is_question = name in getattr(spec.component, "questions", ())
             origin = Origin(spec.id, name, task, stream.fields, is_question=is_question)
-            routes[name] = route = Route(origin, stream.fields, choosers, frozenset(direct) if has_direct else None)
-            route.is_trusted = len(trusted) == len(choosers)
-            if len(choosers) == len(trusted) == 1 and len(trusted[0]) == 1:
-                (route.only,) = trusted[0]
+            routes[name] = Route(origin, stream.fields, choosers, frozenset(direct) if has_direct else None)
         return routes

@@ -12,7 +12,6 @@ from multilang.protocol.messages import DEFAULT_STREAM
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.emitter import TupleEmitter
 from multilang.runtime.links import LinkedCollector
-from multilang.runtime.rows import Rows
 from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from multilang.runtime.links import DirectAcker, Links
     from multilang.runtime.plan import Route, TaskPlan
     from multilang.runtime.rotating import RotatingMap
-    from multilang.runtime.tuples import Origin
 
     Pending: TypeAlias = RotatingMap[tuple[Any, float]]
 
@@ -149,24 +147,15 @@ def _spout_emit_many(
     getrandbits = links.getrandbits
     append = links.out.append
     receivers = links.receivers
-    row_receivers = {} if links.row_receivers is None else links.row_receivers
     new = LocalTuple.__new__
     begun = acker.begun(emitter.plan.id)
     # Roots in a row are next to one another in the acker's dict, where random ones cost a miss of the processor's cache each.
     next_root = count(getrandbits(62) + 1).__next__
 
-    def deliver(groups: dict[int, list[Any]], origin: Origin) -> None:
-        for task, its in groups.items():
-            append((row_receivers[task], Rows(origin, its)))
-        groups.clear()
-
     def emit_many(rows: Iterable[Values], tup_ids: Iterable[Any], route: Route) -> None:
         choose: Any = route.choose
         width, stream, origin = route.width, route.stream, route.origin
-        only = None if route.only is None else (route.only,)
         sent = 0  # the tuples with one target
-        groups: dict[int, list[Any]] = {}  # of the tasks to whose emits it matters that they get rows
-        takers = {task for task, receiver in row_receivers.items() if receiver.emits}
         waiting, entries = pending.newest, acker.newest
         until_sample = 1
         try:
@@ -182,7 +171,7 @@ def _spout_emit_many(
                 kind = type(tup_id)  # what most ids are is not looked at by a call
                 is_plain = (kind is int and MIN_INT <= tup_id <= MAX_INT) or (kind is str and tup_id.isascii())
                 id = tup_id if is_plain else id_as_received(tup_id)
-                targets = choose(row) if only is None else only
+                targets = choose(row)
                 root = next_root()
                 until_sample -= 1
                 if until_sample:
@@ -191,19 +180,11 @@ def _spout_emit_many(
                     until_sample = SAMPLE_EVERY
                     waiting[root] = (id, links.now())
                 if len(targets) != 1:
-                    deliver(groups, origin)
                     emitter.deliver_root(route, row, targets, root)
                     continue
                 edge = getrandbits(64)
                 entries[root] = edge | begun
                 sent += 1
-                (task,) = targets
-                if task in takers:
-                    if task in groups:
-                        groups[task].append((root, edge, [row]))
-                    else:
-                        groups[task] = [(root, edge, [row])]
-                    continue
                 tup = new(LocalTuple)
                 tup.values = row
                 tup.stream = stream
@@ -211,9 +192,8 @@ def _spout_emit_many(
                 tup.root = root
                 tup.edge = edge
                 tup.unfinished = True
-                append((receivers[task], tup))
+                append((receivers[targets[0]], tup))
         finally:
-            deliver(groups, origin)
             stats.emitted += sent
             stats.transferred += sent
             acker.heard += sent

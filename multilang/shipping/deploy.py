@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.shipping import kept as store
-from multilang.shipping.confs import conf_of
-from multilang.shipping.errors import UNREACHABLE, NimbusError, ShippingError, refused
+from multilang.shipping.errors import UNREACHABLE, ShippingError, refused
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
+from multilang.shipping.nimbus import conf_of
 from multilang.shipping.submit import (
     SETTLED,
     STORED_NAME,
@@ -128,7 +128,7 @@ def deploy(
 
     Raises:
         ShippingError: The topology can't be submitted; nothing was ended.
-        NimbusError: Nimbus refuses something, or is gone; the error's text says what runs.
+        ShippingError: Nimbus refuses something, or is gone; the error's text says what runs.
     """
     name = shipment.topology.name
     mark = secrets.token_hex(8)
@@ -174,8 +174,8 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         say: Is told what was found and done.
 
     Raises:
-        NimbusError: A deployment is under way, or Storm does something with the topology, or two of it run.
-        NimbusError: Nimbus is gone.
+        ShippingError: A deployment is under way, or Storm does something with the topology, or two of it run.
+        ShippingError: Nimbus is gone.
     """
     kept = store.kept_of(nimbus, name)
     store.refuse_if_under_way(name, kept)
@@ -300,7 +300,7 @@ class _Deployment:
         return Deployed(True, status, former, name=other)
 
     def _own(self) -> Nimbus:
-        """Return the connection for the next change. Raises NimbusError if another deployment has begun."""
+        """Return the connection for the next change. Raises ShippingError if another deployment has begun."""
         store.check_own(self._nimbus, self._name, self._kept)
         return self._nimbus
 
@@ -309,7 +309,7 @@ class _Deployment:
         """Call ``back`` if the block fails or is broken off. ``problem``: the failure, in words."""
         try:
             yield
-        except (NimbusError, ShippingError) as error:
+        except ShippingError as error:
             self._say(f"{problem}: {error}")
             back()
             raise
@@ -366,7 +366,7 @@ class _Deployment:
     def _is_own(self, id: str) -> bool:
         try:
             return conf_of(self._nimbus, id).get(DEPLOYMENT) == self._mark
-        except NimbusError as error:
+        except ShippingError as error:
             if error.kind in (None, UNREACHABLE):
                 raise
             return False  # somebody else's, whose conf we may not read, or one that is gone
@@ -385,8 +385,8 @@ class _Deployment:
         nimbus = self._own()
         try:
             submit_again(nimbus, self._former, self._credentials)
-        except NimbusError as error:
-            raise NimbusError(
+        except ShippingError as error:
+            raise ShippingError(
                 f"the former {self._former.name!r} can't be submitted again, so that none of that name runs now: {error}. It is "
                 "kept in the cluster's blob store: multilang deploy puts it back if its new one does not run"
             ) from error
@@ -429,7 +429,7 @@ def _wait_until_gone(nimbus: Nimbus, which: Running) -> None:
     deadline = time.monotonic() + _LONGEST_END
     while _is_there(nimbus, which):
         if time.monotonic() > deadline:
-            raise NimbusError(
+            raise ShippingError(
                 f"topology {which.name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
             )
         time.sleep(_POLL)

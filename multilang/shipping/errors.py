@@ -1,4 +1,4 @@
-"""Errors of shipping, and errors of a cluster."""
+"""The error of shipping and of clusters."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ UNREACHABLE = "unreachable"
 
 
 class ShippingError(MultilangError, ValueError):
-    """Something can't be sent to a cluster, or a cluster on this machine can't be used. The text names it and says what to do."""
-
-
-class NimbusError(MultilangError, RuntimeError):
-    """Nimbus could not do what it was asked. The text says why, and what the reader can do.
+    """Something can't be sent to a cluster, or a cluster can't do what it is asked. The text says why and what to do.
 
     Attributes:
         kind: The name of Storm's exception if Nimbus refused a call, such as ``"NotAliveException"``; UNREACHABLE; or None.
@@ -24,11 +20,11 @@ class NimbusError(MultilangError, RuntimeError):
         self.kind = kind
 
 
-def refused(kind: str, message: str) -> NimbusError:
+def refused(kind: str, message: str) -> ShippingError:
     """Return the error of a call that Nimbus refused with Storm's exception ``kind``."""
-    return NimbusError(message, kind)
+    return ShippingError(message, kind)
 
 
-def unreachable(message: str) -> NimbusError:
+def unreachable(message: str) -> ShippingError:
     """Return the error of a Nimbus that can't be reached."""
-    return NimbusError(message, UNREACHABLE)
+    return ShippingError(message, UNREACHABLE)

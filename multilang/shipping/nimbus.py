@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING, Any
 
 from multilang import transport
 from multilang.component.errors import ConfigError
 from multilang.runtime.samples import Recorder
-from multilang.shipping.errors import UNREACHABLE, NimbusError, refused, unreachable
+from multilang.shipping.errors import UNREACHABLE, ShippingError, refused, unreachable
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import topology_status
@@ -29,7 +30,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 class Nimbus:
     """A connection to the leading Nimbus. It is a context manager, and must not be used by several threads at once.
 
-    Every call raises NimbusError, with Storm's own text if Nimbus refuses it.
+    Every call raises ShippingError, with Storm's own text if Nimbus refuses it.
 
     Args:
         seeds: The addresses to try, in order. With several, the leader that the first to answer names is used; with
@@ -42,9 +43,9 @@ class Nimbus:
         conf: The entries of storm.yaml that were given.
 
     Raises:
-        NimbusError: No Nimbus answers.
-        NimbusError: Nimbus refuses the login.
-        NimbusError: The conf's security settings can't be kept; nothing was sent.
+        ShippingError: No Nimbus answers.
+        ShippingError: Nimbus refuses the login.
+        ShippingError: The conf's security settings can't be kept; nothing was sent.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class Nimbus:
         if len(seeds) > 1:
             try:
                 self._follow_leader()
-            except NimbusError:
+            except ShippingError:
                 self.close()
                 raise
 
@@ -94,7 +95,7 @@ class Nimbus:
             name: The topology's name.
 
         Raises:
-            NimbusError: No topology of that name is running.
+            ShippingError: No topology of that name is running.
         """
         running = {each.name: each.id for each in self.summary().topologies}
         if name not in running:
@@ -110,7 +111,7 @@ class Nimbus:
             name: The topology's name.
 
         Raises:
-            NimbusError: No topology of that name is running.
+            ShippingError: No topology of that name is running.
         """
         info = self.topology(name)
         return topology_status(info, self._recorders.setdefault(info.id, Recorder(start=None)))
@@ -156,14 +157,14 @@ class Nimbus:
             executors: Component id -> the new number of its executors; None: as they are.
 
         Raises:
-            NimbusError: Storm refuses it, or would ignore it or not explain the failure: there are more executors than
+            ShippingError: Storm refuses it, or would ignore it or not explain the failure: there are more executors than
                 tasks, or the topology is being rebalanced or killed.
         """
         check_rebalance(self.topology(name), executors or {})
         options = types().RebalanceOptions(wait_secs=wait, num_workers=workers, num_executors=executors or None)
         try:
             self._call_for(name, "rebalance", options)
-        except NimbusError as error:
+        except ShippingError as error:
             if error.kind == "TApplicationException":
                 check_rebalance(self.topology(name), {})  # another rebalance may have begun meanwhile
             raise
@@ -187,12 +188,12 @@ class Nimbus:
         """
         try:
             self.call(method, name, *arguments)
-        except NimbusError as error:
+        except ShippingError as error:
             if error.kind != "NotAliveException":
                 raise
             raise self._not_alive(name) from None
 
-    def _not_alive(self, name: str) -> NimbusError:
+    def _not_alive(self, name: str) -> ShippingError:
         running = sorted(each.name for each in self.summary().topologies)
         there = f"running: {', '.join(map(repr, running))}" if running else "there is none at all"
         return refused("NotAliveException", f"no topology {name!r} runs on {self.address}; {there}")
@@ -202,7 +203,7 @@ class Nimbus:
         for address in seeds:
             try:
                 return address, _connect(address, self._timeout, self._transport)
-            except NimbusError as error:
+            except ShippingError as error:
                 if error.kind != UNREACHABLE:
                     raise
                 problems.append(str(error))
@@ -217,7 +218,7 @@ class Nimbus:
 
 
 def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
-    """Raise NimbusError when a topology (Storm's TopologyInfo) can't be rebalanced in this way."""
+    """Raise ShippingError when a topology (Storm's TopologyInfo) can't be rebalanced in this way."""
     name = found.name
     if found.status in ("REBALANCING", "KILLED"):
         doing, then = (
@@ -259,7 +260,7 @@ def _chosen(conf: Mapping[str, Any]) -> tuple[bool, transport.Transport]:
     try:
         return transport.uses_tls(conf), transport.nimbus(conf)
     except ConfigError as error:
-        raise NimbusError(str(error)) from None
+        raise ShippingError(str(error)) from None
 
 
 def _connect(address: Address, timeout: float, over: transport.Transport) -> Any:
@@ -286,7 +287,7 @@ def _opened(plug: socket.socket, address: Address, over: transport.Transport) ->
     try:
         return over.open(plug, address.host)
     except ConfigError as error:
-        raise NimbusError(f"{error}; nothing was sent to {address}") from None
+        raise ShippingError(f"{error}; nothing was sent to {address}") from None
     except PermissionError as error:
         raise refused("LoginError", f"Nimbus at {address} {error}") from None
     except OSError as error:
@@ -311,7 +312,7 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         raise refused(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"
         ) from None
-    except (NimbusError, OSError, EOFError) as error:
+    except (ShippingError, OSError, EOFError) as error:
         client.close()  # what follows on the connection is no answer to what is asked next
         raise _broken_off(address, method, error) from None
     except TException as error:
@@ -327,7 +328,7 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         raise _broken_off(address, method, error) from None
 
 
-def _broken_off(address: Address, method: str, error: Exception) -> NimbusError:
+def _broken_off(address: Address, method: str, error: Exception) -> ShippingError:
     return unreachable(
         f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants "
         "another login or TLS than storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
@@ -342,3 +343,23 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(getattr(error, "message", None) or error) or type(error).__name__
+
+
+def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
+    """Return the conf of Nimbus, which has the places of logs, the port of logviewers, and what topologies don't say."""
+    return _object(nimbus, nimbus.call("getNimbusConf"), "its conf")
+
+
+def conf_of(nimbus: Nimbus, id: str) -> dict[str, Any]:
+    """Return the conf of a topology. ``id``: its id."""
+    return _object(nimbus, nimbus.call("getTopologyConf", id), f"the conf of {id!r}")
+
+
+def _object(nimbus: Nimbus, text: str, what: str) -> dict[str, Any]:
+    try:
+        conf = json.loads(text)
+    except (ValueError, RecursionError):
+        conf = None
+    if not isinstance(conf, dict):
+        raise unreachable(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
+    return conf

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
-from multilang.shipping.confs import conf_of, nimbus_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
-from multilang.shipping.errors import NimbusError, ShippingError, refused
+from multilang.shipping.errors import ShippingError, refused
 from multilang.shipping.java_objects import with_java
+from multilang.shipping.nimbus import conf_of, nimbus_conf
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
@@ -57,7 +57,7 @@ def submit(
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be kept, or a component can't run with its conf and the cluster's.
-        NimbusError: Nimbus refuses the topology.
+        ShippingError: Nimbus refuses the topology.
     """
     shipment = with_java(shipment, jars)
     structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
@@ -83,13 +83,13 @@ def submit(
     )
     try:
         nimbus.call("submitTopologyWithOpts", topology.name, location, dumps(conf), structure, options)
-    except NimbusError as error:
+    except ShippingError as error:
         if error.kind != "AlreadyAliveException":
             raise
         raise _runs_already(nimbus, topology.name) from None  # since the upload began
 
 
-def _runs_already(nimbus: Nimbus, name: str) -> NimbusError:
+def _runs_already(nimbus: Nimbus, name: str) -> ShippingError:
     return refused(
         "AlreadyAliveException",
         f"a topology {name!r} runs already on {nimbus.address}; replace it (--replace, or multilang deploy), kill it "
@@ -118,7 +118,7 @@ def check_ready(
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be kept.
-        NimbusError: A blob that the topology maps does not exist.
+        ShippingError: A blob that the topology maps does not exist.
     """
     check_complete(shipment)
     topology = shipment.topology
@@ -192,7 +192,7 @@ def wait_until_running(
         Whether the topology runs without errors, and its last status.
 
     Raises:
-        NimbusError: Nimbus, or the topology, is gone.
+        ShippingError: Nimbus, or the topology, is gone.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -205,8 +205,6 @@ class TogetherBolt(Programmed, LingeringBolt):
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         self._waiting = []
         super()._attach(collector, conf, context)
-        if self.passing is None:  # else rounds come between the tuples
-            collector.take_run = self._take
 
 
 class CombiningBolt(TogetherBolt):

@@ -8,7 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.loading.topologies import load_object, load_topology
     from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
-    from multilang.topology.check import check
     from multilang.topology.errors import TopologyError
     from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
     from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
@@ -34,7 +33,6 @@ __all__ = [
     "Topology",
     "TopologyBuilder",
     "TopologyError",
-    "check",
     "chooser",
     "load_object",
     "load_topology",
@@ -48,8 +46,10 @@ __getattr__, __dir__ = lazily(
             "SpoutDeclarer",
             "TopologyBuilder",
         ),
-        ".check": ("check",),
-        ".errors": ("TopologyError",),
+        ".errors": (
+            "TopologyError",
+            "TopologyError",
+        ),
         ".groupings": (
             "CustomGrouping",
             "Grouping",

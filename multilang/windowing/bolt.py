@@ -82,8 +82,6 @@ class WindowedBolt(DeclaredWindows):
         settings = Settings(self, conf, f"bolt {context.component!r}")
         self.check_limits(settings, conf)
         self._windows = self._new_task(settings, collector, conf, context)
-        if type(self).process is WindowedBolt.process:
-            collector.take_run = self._windows.take
 
     def _new_task(
         self, settings: Settings, collector: BoltCollector, conf: dict[str, Any], context: Context

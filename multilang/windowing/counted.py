@@ -23,10 +23,6 @@ class CountWindows(Windows):
         keeper: The bolt.
         length: The number of tuples in a window; the first ones may have fewer.
         slide: The number of tuples from the end of one to the end of the next.
-
-    Attributes:
-        step: The number of tuples in a slice.
-        lines: The panes of each key, by the numbers of the last tuples of their slices.
     """
 
     words = "windows by count"
@@ -36,22 +32,22 @@ class CountWindows(Windows):
     def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
         super().__init__(keeper)
         self._length = length
-        self.slide = slide
-        self.step = gcd(length, slide)
+        self._slide = slide
+        self._step = gcd(length, slide)  # the number of tuples in a slice
         self._counts: dict[Key, int] = {}
-        self.lines: dict[Key, dict[int, Pane]] = {}
+        self._lines: dict[Key, dict[int, Pane]] = {}  # of each key by the numbers of the last tuples of their slices
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        keeper, step = self.keeper, self.step
+        keeper, step = self.keeper, self._step
         count = self._counts.get(key, 0) + 1
         slot = -(-count // step) * step
-        line = self.lines.get(key)
+        line = self._lines.get(key)
         pane = None if line is None else line.get(slot)
         if pane is not None:
             keeper.put(key, slot, pane, tup)
         elif self._is_in_a_window(slot):
             pane = keeper.begin(key, slot, tup)
-            self.lines.setdefault(key, {})[slot] = pane
+            self._lines.setdefault(key, {})[slot] = pane
         if pane is not None:
             pane.last = ts
         self._counts[key] = count  # not earlier: one that failed is no tuple of a window
@@ -60,19 +56,11 @@ class CountWindows(Windows):
         if pane is None:
             keeper.unassigned(tup)
             return
-        if count % self.slide == 0:
-            self.fire(key, count, ts)
-
-    def opened(self, key: Key, slot: int) -> Pane | None:
-        """Return a new pane for a slice of a key's tuples; None if no window has it, since there are gaps between them."""
-        if not self._is_in_a_window(slot):
-            return None
-        pane = self.keeper.open()
-        self.lines.setdefault(key, {})[slot] = pane
-        return pane
+        if count % self._slide == 0:
+            self._fire(key, count, ts)
 
     def _is_in_a_window(self, slot: int) -> bool:
-        return slot > -(-slot // self.slide) * self.slide - self._length
+        return slot > -(-slot // self._slide) * self._slide - self._length
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
@@ -81,15 +69,15 @@ class CountWindows(Windows):
         return None
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        if self.lines.get(key, {}).get(slot) is pane:
+        if self._lines.get(key, {}).get(slot) is pane:
             self.keeper.fire(key, (None, pane.last), [pane], [pane], EARLY, pane.fired, slot)
             pane.fired += 1
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        self.lines.setdefault(key, {})[slot] = pane
+        self._lines.setdefault(key, {})[slot] = pane
 
     def holders(self) -> Iterator[Holder]:
-        for line in self.lines.values():
+        for line in self._lines.values():
             yield from line.values()
 
     def counts(self) -> dict[Key, int]:
@@ -98,21 +86,19 @@ class CountWindows(Windows):
     def load_count(self, key: Key, count: int) -> None:
         self._counts[key] = count
 
-    def fire(self, key: Key, count: int, ts: int) -> None:
+    def _fire(self, key: Key, count: int, ts: int) -> None:
         """Evaluate the window that ends with a key's tuple number ``count``, of the time ``ts``."""
-        line = self.lines.get(key)
-        if line is None:
-            return
+        line = self._lines[key]
         low = count - self._length
         slots = [slot for slot in line if low < slot <= count]  # they were opened in order
         panes = [line[slot] for slot in slots]
-        new = [line[slot] for slot in slots if slot > count - self.slide]
+        new = [line[slot] for slot in slots if slot > count - self._slide]
         self.keeper.fire(key, (None, ts), panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
         for slot in slots:
-            if (slot + self._length - 1) // self.slide * self.slide <= count:
+            if (slot + self._length - 1) // self._slide * self._slide <= count:
                 self.keeper.gone(key, slot, line.pop(slot))
         if not line:
-            del self.lines[key]
+            del self._lines[key]
 
 
 class Latest(Windows):

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     """A pane that is in no window to come, with its key and its place."""
 
     class Holder(Protocol):
-        """Something that holds tuples, which are in ``held`` and ``kept`` as in a Pane; each is equal to itself alone."""
+        """Something that holds tuples, which are in ``held`` as in a Pane; each is equal to itself alone."""
 
         @property
         def held(self) -> Sequence[Tuple]: ...
-        @property
-        def kept(self) -> list[Any] | None: ...
 
     class Keeper(Protocol):
         """The bolt as its windows see it.
@@ -84,9 +82,6 @@ if TYPE_CHECKING:
         def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> object:
             """Forget panes, which are in no window to come; ``seen``: they were in one."""
 
-        def finished(self, kept: list[Any]) -> object:
-            """Ack what is kept of tuples that are in no window to come; see ``Pane.kept``."""
-
         def unassigned(self, tup: Tuple) -> object:
             """Take a tuple that is in no window, since the windows have gaps between them."""
 
@@ -116,8 +111,6 @@ class Pane:
         accumulator: Its tuples, or what the aggregate makes of them.
         count: The number of its tuples.
         held: The tuples that are to be acked when it is gone.
-        kept: What is left of other such tuples, which no one sees again; see ``BoltCollector.deferred_ack``. None: nothing.
-        is_gone: True if it is in no window to come.
         ids: The message ids of its tuples; None if they have none.
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
@@ -142,8 +135,6 @@ class Pane:
         "fresh_from",
         "held",
         "ids",
-        "is_gone",
-        "kept",
         "last",
         "numbers",
         "shown",
@@ -155,9 +146,6 @@ class Pane:
         self.accumulator = accumulator
         self.count = 0
         self.held: list[Tuple] = []
-        # There may be millions of panes, so that none has an empty list without need.
-        self.kept: list[Any] | None = None
-        self.is_gone = False
         self.ids: list[Any] | None = None
         self.first = 0
         self.last = 0
@@ -175,8 +163,6 @@ class Waiting:
     """A tuple that waits for its turn; ``again`` are its replays that came meanwhile."""
 
     __slots__ = ("again", "is_stored", "key", "slot", "ts", "tup")
-
-    kept = None
 
     def __init__(self, key: Key, slot: int, ts: int, tup: Tuple) -> None:
         self.key = key

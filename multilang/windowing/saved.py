@@ -77,7 +77,7 @@ class SavedTask(WindowTask):
     def _first(self, tup: Tuple) -> None:
         """Process a tuple after a rollback, or the first one."""
         self._refresh()
-        self.process, self.take = self.process_functions()
+        self.process = self.process_function()
         self.process(tup)
 
     def _refresh(self) -> None:
@@ -371,7 +371,7 @@ class SavedTask(WindowTask):
             self.watermarks.restore(task, self.now(), self._context.task_component)
             self.windows.resume(task["reached"])
             if self.watermarks.current > BEFORE_ALL:
-                self.accept_from = self.watermarks.current - self.settings.lateness_ms
+                self._accept_from = self.watermarks.current - self.settings.lateness_ms
         found: dict[Any, list[tuple[Any, Any]]] = {}
         for key, value in state:
             if type(key) is tuple and key:

@@ -6,15 +6,13 @@ from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows
-from multilang.windowing.errors import MemoryLimitError
-from multilang.windowing.fast import fast_functions
 from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import ON_TIME, RETRACTED, Pane
 from multilang.windowing.passed import BARREN_MS, PREFIX, PassedWatermarks, channel_of
 from multilang.windowing.replays import Replays
-from multilang.windowing.settings import NO_DATA, TIMEOUT
+from multilang.windowing.settings import NO_DATA, TIMEOUT, MemoryLimitError
 from multilang.windowing.specs import Session
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window
@@ -98,7 +96,7 @@ class WindowTask:
         self.in_memory = 0  # tuples, or accumulators, where there is a limit
         self.put = self._put_function()
         self.start_anew()
-        self.process, self.take = self.process_functions()
+        self.process = self.process_function()
         if batch is not None:
             return  # which moves the time on at its end
         if settings.has_event_time:
@@ -119,7 +117,7 @@ class WindowTask:
         self.in_memory = 0
         self._armed = None
         self.watermarks = self._new_watermarks()
-        self.accept_from = BEFORE_ALL
+        self._accept_from = BEFORE_ALL
 
     def _new_watermarks(self) -> Watermarks:
         settings, ways = self.settings, self.bolt.ways
@@ -130,13 +128,11 @@ class WindowTask:
 
     # ---- tuples ----
 
-    def process_functions(self) -> tuple[Callable[[Tuple], None], Callable[[Iterator[Tuple]], None]]:
-        """Return the functions that take a tuple, and tuples in a row, into the windows that there are now."""
-        usual = self._usual_function()
-        if self.settings.memory_limit is not None:
-            usual = self._limited(usual, self.settings.memory_limit)
-        fast = None if self._acks_at_once else fast_functions(self, usual, self._collector)
-        return (usual, self._take_each) if fast is None else fast
+    def process_function(self) -> Callable[[Tuple], None]:
+        """Return the function that takes a tuple into the windows that there are now."""
+        process = self._unlimited_function()
+        limit = self.settings.memory_limit
+        return process if limit is None else self._limited(process, limit)
 
     def _limited(self, process: Callable[[Tuple], None], limit: int) -> Callable[[Tuple], None]:
         def process_within(tup: Tuple) -> None:
@@ -169,11 +165,7 @@ class WindowTask:
             return 0 if pane.spilled else 1
         return len(pane.accumulator) + (len(pane.shown.accumulator) if pane.shown is not None else 0)
 
-    def _take_each(self, tups: Iterator[Tuple]) -> None:
-        for tup in tups:
-            self.process(tup)
-
-    def _usual_function(self) -> Callable[[Tuple], None]:
+    def _unlimited_function(self) -> Callable[[Tuple], None]:
         if not self.settings.has_event_time:
             return self._by_count if isinstance(self.windows, CountWindows) else self._by_arrival
         bolt, key_of, add = self.bolt, self._key, self.windows.add
@@ -199,8 +191,8 @@ class WindowTask:
                 source.greatest = ts
             if is_known is not None and is_known(tup):
                 return
-            if ts < self.accept_from:
-                self.refuse(tup, ts)
+            if ts < self._accept_from:
+                self._refuse(tup, ts)
                 return
             add(key, ts, tup)
             if taken is not None:
@@ -227,7 +219,7 @@ class WindowTask:
         key = self._key(tup)
         if self._replays is not None and self._is_known(tup):
             return
-        self.windows.add(key, self.moment(), tup)
+        self.windows.add(key, int((self._monotonic() - self._began) * 1000 + _FIRST), tup)
         if self._acks_at_once:
             self.taken(tup)
         if self._early:
@@ -249,10 +241,6 @@ class WindowTask:
             self._fire_early_counts()
         self._arm()
 
-    def moment(self) -> int:
-        """Return the millisecond in which a tuple comes by processing time."""
-        return int((self._monotonic() - self._began) * 1000 + _FIRST)
-
     def taken(self, tup: Tuple) -> None:
         """Take note that a tuple is in its windows."""
 
@@ -266,7 +254,7 @@ class WindowTask:
 
     def _look_at_age(self) -> None:
         """Tell that tuples are held for longer than the message timeout, where they are replayed then; called that often."""
-        before, self._holders = self._holders, {each for each in self.windows.holders() if each.held or each.kept}
+        before, self._holders = self._holders, {each for each in self.windows.holders() if each.held}
         if not before & self._holders:
             return
         self._aged += 1
@@ -276,7 +264,7 @@ class WindowTask:
                 "and count twice. Make it a StatefulWindowedBolt (streams: StreamBuilder(state=True)), name an id_field, or set a greater timeout"
             )
 
-    def refuse(self, tup: Tuple, ts: int) -> None:
+    def _refuse(self, tup: Tuple, ts: int) -> None:
         """Do what is to be done with a tuple that comes too late."""
         self.late += 1
         stream = self.settings.late_stream
@@ -311,9 +299,6 @@ class WindowTask:
             for each in holder.held:
                 if each.unfinished and hasattr(each, "root"):  # otherwise somebody made it
                     yield each.root, each.edge
-            if holder.kept:
-                numbers = iter(holder.kept)
-                yield from zip(numbers, numbers, strict=True)
 
     # ---- time ----
 
@@ -363,7 +348,7 @@ class WindowTask:
         self._fire_early()
 
     def _advance(self, watermark: int) -> None:
-        self.accept_from = watermark - self.settings.lateness_ms
+        self._accept_from = watermark - self.settings.lateness_ms
         self.windows.advance(watermark)
 
     def _arm(self) -> None:
@@ -450,8 +435,6 @@ class WindowTask:
         if self._keeps_tuples:
             second.accumulator = []  # they are the first one's now
         first.held += second.held
-        if second.kept:
-            first.kept = (first.kept or []) + second.kept
         if second.ids and self._replays is not None:
             self._replays.hold(second.ids, first)
 
@@ -547,9 +530,6 @@ class WindowTask:
         policy = self.settings.anchor
         if policy == "none":
             return ()
-        for pane in panes if policy == "all" else new:
-            if pane.kept:
-                pane.held += self._collector.restored(pane.kept)
         return [tup for pane in (panes if policy == "all" else new) for tup in pane.held]
 
     def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
@@ -560,13 +540,9 @@ class WindowTask:
         """Ack the tuples of panes that are in no window to come."""
         keeps_expired, touched = seen and self.settings.keep_expired, self._touched
         held: list[Tuple] = []
-        kept: list[Any] = []
         for key, slot, pane in gone:
             self.in_memory -= self._size(pane)
-            pane.is_gone = True
             held += pane.held
-            if pane.kept:
-                kept += pane.kept
             if pane.ids and self._replays is not None:
                 self._replays.forget(pane.ids)
             if keeps_expired:
@@ -575,12 +551,6 @@ class WindowTask:
                 touched.pop((key, slot), None)
         if held:
             self._collector.settle_many(held, True)
-        if kept:
-            self._collector.finish(kept, True)
-
-    def finished(self, kept: list[Any]) -> None:
-        """Ack what is kept of tuples that are in no window to come."""
-        self._collector.finish(kept, True)
 
     def unassigned(self, tup: Tuple) -> None:
         """Ack a tuple that is in no window."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from math import gcd
 
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, Agenda, Pane, Windows
@@ -32,32 +31,6 @@ class Line(dict[int, "Pane"]):
         self.running = None
 
 
-class Slice:
-    """A slice of time, of all keys, where tuples are taken in without more ado.
-
-    Attributes:
-        panes: The panes that tuples came into, by their keys.
-        kept: What is left of tuples that are to be acked when the slice is in no window to come: see ``Pane.kept``. They are in
-            the order in which they came. So are their roots in the acker, which is then done with them in half of the time that
-            it takes with those of one key after the other.
-        owners: The pane of each of these tuples.
-    """
-
-    __slots__ = ("kept", "owners", "panes")
-
-    held: Sequence[Tuple] = ()
-
-    def __init__(self) -> None:
-        self.panes: dict[Key, Pane] = {}
-        self.kept: list[Any] = []
-        self.owners: list[Pane] = []
-
-    def of_gone(self) -> list[Any]:
-        """Return what is kept of the tuples of panes that are gone."""
-        pairs = zip(self.owners, self.kept[::2], self.kept[1::2], strict=True)
-        return [number for owner, root, edge in pairs if owner.is_gone for number in (root, edge)]
-
-
 class TimeWindows(Windows):
     """Windows ``(end - length, end]``, in which each ``end`` is a multiple of ``slide``.
 
@@ -71,10 +44,6 @@ class TimeWindows(Windows):
         lateness: The milliseconds for which evaluated windows are kept.
         merge: Merges the accumulators of slices; None: the keeper does that for each window.
         counts: Whether an accumulator is the number of tuples.
-
-    Attributes:
-        step: The length of a slice.
-        lines: The panes of each key.
     """
 
     words = "windows by duration"
@@ -92,19 +61,17 @@ class TimeWindows(Windows):
         self._put = keeper.put
         self._length = length
         self._slide = slide
-        self.step = gcd(length, slide)
-        self.lines: dict[Key, Line] = {}
+        self._step = gcd(length, slide)  # the length of a slice
+        self._lines: dict[Key, Line] = {}
         self._merge = None if lateness or length <= slide else merge
         self._counts = counts
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
-        self._slices: dict[int, Slice] = {}
-        self._slice_ends: list[int] = []  # a heap
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        step = self.step
+        step = self._step
         slot = -(-ts // step) * step
-        pane = self.find(key, slot)
+        pane = self._find(key, slot)
         if pane is None:
             self.keeper.unassigned(tup)
             return
@@ -130,7 +97,7 @@ class TimeWindows(Windows):
         return last if found is None else found if last is None else min(found, last)
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        line = self.lines.get(key)
+        line = self._lines.get(key)
         if line is not None and line.get(slot) is pane and slot >= self.watermark:
             self._evaluate(key, slot, [pane], [pane], EARLY)
 
@@ -138,18 +105,15 @@ class TimeWindows(Windows):
         self._put_into(key, slot, pane)
 
     def holders(self) -> Iterator[Holder]:
-        for line in self.lines.values():
+        for line in self._lines.values():
             yield from line.values()
-        yield from self._slices.values()
 
-    def find(self, key: Key, slot: int) -> Pane | None:
+    def _find(self, key: Key, slot: int) -> Pane | None:
         """Return the pane of a slice, which is opened if there is none; None if no window has the slice."""
-        line = self.lines.get(key)
+        line = self._lines.get(key)
         pane = None if line is None else line.get(slot)
-        return self.opened(key, slot) if pane is None else pane
-
-    def opened(self, key: Key, slot: int) -> Pane | None:
-        """Return a new pane for a slice of time; None if no window has it, since there are gaps between them."""
+        if pane is not None:
+            return pane
         if slot <= -(-slot // self._slide) * self._slide - self._length:
             return None  # between two windows
         pane = self.keeper.open()
@@ -157,9 +121,9 @@ class TimeWindows(Windows):
         return pane
 
     def _put_into(self, key: Key, slot: int, pane: Pane) -> None:
-        line = self.lines.get(key)
+        line = self._lines.get(key)
         if line is None:
-            line = self.lines[key] = Line()
+            line = self._lines[key] = Line()
         line[slot] = pane
         slide = self._slide
         end = -(-max(slot, self.watermark) // slide) * slide
@@ -182,36 +146,15 @@ class TimeWindows(Windows):
             due = self._merged(keys, end, gone, self._merge)
         else:
             due = self._sliced(keys, end, gone)
-        has_failed = True
         try:
             self.keeper.fire_all((end - self._length, end), ON_TIME, end, due)
-            has_failed = False
         finally:
             if gone:
                 self.keeper.gone_all(gone)
-            if self._slices:
-                self._finish(end - self._length + self._slide, has_failed)
-
-    def slice_of(self, slot: int) -> Slice:
-        """Return the slice that ends at ``slot``."""
-        found = self._slices.get(slot)
-        if found is None:
-            found = self._slices[slot] = Slice()
-            heappush(self._slice_ends, slot)
-        return found
-
-    def _finish(self, last: int, has_failed: bool) -> None:
-        """Ack what is kept of the slices up to ``last``, which are in no window to come; after a failure, of panes that are gone."""
-        ends = self._slice_ends
-        while ends and ends[0] <= last:
-            part = self._slices.pop(heappop(ends))
-            kept = part.of_gone() if has_failed else part.kept
-            if kept:
-                self.keeper.finished(kept)
 
     def _whole(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
         """Yield windows that are one slice each."""
-        lines = self.lines
+        lines = self._lines
         for key in keys:
             line = lines[key]
             pane = line.pop(end)
@@ -226,7 +169,7 @@ class TimeWindows(Windows):
         self, keys: Iterable[Key], end: int, gone: list[Gone], merge: Callable[[Any, Any], Any]
     ) -> Iterator[Due]:
         """Yield windows of which all but the last slices are merged already."""
-        slide, step, low, lines = self._slide, self.step, end - self._length, self.lines
+        slide, step, low, lines = self._slide, self._step, end - self._length, self._lines
         needs_panes, gone_at_once = self.keeper.needs_panes, self.keeper.gone_at_once
         first: Sequence[int] = (end,) if step == slide else range(end - slide + step, end + 1, step)
         last: Sequence[int] = (low + slide,) if step == slide else range(low + step, low + slide + 1, step)
@@ -266,7 +209,7 @@ class TimeWindows(Windows):
         """Yield windows of which the keeper merges the slices."""
         slide = self._slide
         for key in keys:
-            line = self.lines[key]
+            line = self._lines[key]
             slots = self._slots(line, end)
             panes = [line[slot] for slot in slots]
             yield key, panes, [line[slot] for slot in slots if slot > end - slide], panes, self._next_number(panes, end)
@@ -279,7 +222,7 @@ class TimeWindows(Windows):
                     break
                 pane = line.pop(slot)
                 if not line:
-                    del self.lines[key]
+                    del self._lines[key]
                 self._forget(gone, key, slot, pane)
 
     def _forget(self, gone: list[Gone], key: Key, slot: int, pane: Pane) -> None:
@@ -290,16 +233,16 @@ class TimeWindows(Windows):
             gone.clear()
 
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
-        line = self.lines[key]
+        line = self._lines[key]
         slide = self._slide
         for end in range(-(-slot // slide) * slide, min(self._last(slot) + 1, self.watermark), slide):
             panes = [line[each] for each in self._slots(line, end)]
             self._evaluate(key, end, panes, [pane] if end - slide < slot else [], LATE)
 
     def _slots(self, line: Line, end: int) -> list[int]:
-        first = end - self._length + self.step
-        if self._length // self.step <= len(line):
-            return [slot for slot in range(first, end + 1, self.step) if slot in line]
+        first = end - self._length + self._step
+        if self._length // self._step <= len(line):
+            return [slot for slot in range(first, end + 1, self._step) if slot in line]
         return sorted(slot for slot in line if first <= slot <= end)
 
     def _evaluate(self, key: Key, end: int, panes: Sequence[Pane], new: Sequence[Pane], timing: str) -> None:
@@ -326,7 +269,7 @@ class TimeWindows(Windows):
 
     def _expire(self, key: Key, last: int) -> None:
         """Forget what is in no window after the one that ends at ``last``."""
-        line = self.lines.get(key) or Line()
+        line = self._lines.get(key) or Line()
         for slot in sorted(line):
             if self._last(slot) > last:
                 break
@@ -335,5 +278,5 @@ class TimeWindows(Windows):
     def _drop(self, key: Key, line: Line, slot: int) -> None:
         pane = line.pop(slot)
         if not line:
-            del self.lines[key]
+            del self._lines[key]
         self.keeper.gone(key, slot, pane)

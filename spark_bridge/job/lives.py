@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.errors import SparkJobError
-from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
+from multilang.runtime.task import Restarts
 
 if TYPE_CHECKING:
     from typing import Any
@@ -66,7 +66,7 @@ class Lives:
         self._plan = plan
         self._links = links
         self._before: tuple[Any, ...] | None = None
-        self._deaths = 0
+        self._restarts = Restarts()
         self._began = time.monotonic()
 
     def end(self, message: str) -> None:
@@ -76,14 +76,14 @@ class Lives:
         """
         self._links.report(self._plan, message)
         is_same = self.last is not None and self.last == self._before
-        lasted = time.monotonic() - self._began > LONG_ENOUGH_SECS
-        worked = not is_same and (self.last is not None or lasted)
-        self._deaths = 1 if worked else self._deaths + 1
-        if self._deaths >= START_ATTEMPTS:
+        secs = 0.0 if is_same else time.monotonic() - self._began
+        worked = self.last is not None and not is_same
+        delay = self._restarts.delay_after(secs, worked=worked)
+        if delay is None:
             came_to = "getting beyond the same tuple" if is_same else "emitting a tuple"
-            raise SparkJobError(f"{self._plan} died {self._deaths} times without {came_to}: {message}")
+            raise SparkJobError(f"{self._plan} died {self._restarts.bad_starts} times without {came_to}: {message}")
         self._before = self.last or self._before
-        time.sleep(min(FIRST_DELAY_SECS * 2**self._deaths, LONGEST_DELAY_SECS))
+        time.sleep(delay)
         self.number += 1
         self.last = None
         self._began = time.monotonic()

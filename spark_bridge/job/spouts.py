@@ -27,7 +27,7 @@ from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.lives import Emitting, Lives
-from spark_bridge.job.shell_spout import ShellSpoutTask
+from spark_bridge.job.shell import ShellSpoutTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

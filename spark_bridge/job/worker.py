@@ -339,9 +339,9 @@ class StageWorker:
     def _bolt(self, task: int) -> Any:
         plan = self._plan(task)
         if isinstance(plan.spec.component, ShellComponent):
-            from spark_bridge.job.shell import ShellTask
+            from spark_bridge.job.shell import ShellBoltTask
 
-            return ShellTask(plan, self._links, self._failed)
+            return ShellBoltTask(plan, self._links, self._failed)
         saving = self._job.saving
         bolt: StageBolt
         if self._batch is not None:

@@ -136,17 +136,7 @@ def later(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
     assert kept == []
 
 
-def by_numbers(collector: BoltCollector, tups: list[LocalTuple], ok: bool) -> None:
-    if collector.numbered is None:
-        later(collector, tups, ok)
-        return
-    assert {type(tup) for tup in tups} == {collector.numbered}
-    numbers = [number for tup in tups for number in (tup.root, tup.edge)]
-    collector.finish(numbers[:4], ok)
-    collector.settle_many(collector.restored(numbers[4:]), ok)
-
-
-@pytest.mark.parametrize("settle", [each, together, later, by_numbers])
+@pytest.mark.parametrize("settle", [each, together, later])
 @pytest.mark.parametrize("ok", [True, False], ids=["ack", "fail"])
 @pytest.mark.parametrize("own", [(), ("ack",), ("fail",), ("ack", "fail")], ids=str)
 @pytest.mark.parametrize("around", [0, 1])

@@ -27,7 +27,7 @@ from multilang.connectors import WebhookSink
 from multilang.drpc import AsyncDRPCClient, DRPCClient, DRPCInvocationsClient, connection, thrift
 from multilang.errors import MultilangError
 from multilang.shipping import worker_logs
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.state import StateError
@@ -239,9 +239,9 @@ DIGEST = {
     "java.security.auth.login.config": "",
 }
 CLIENTS: dict[str, tuple[Callable[[int], object], type[Exception]]] = {
-    "Nimbus": (nimbus({}), NimbusError),
-    "Nimbus by digest": (nimbus(DIGEST), NimbusError),
-    "Nimbus by TLS": (nimbus({"nimbus.thrift.client.use.tls": True}), NimbusError),
+    "Nimbus": (nimbus({}), ShippingError),
+    "Nimbus by digest": (nimbus(DIGEST), ShippingError),
+    "Nimbus by TLS": (nimbus({"nimbus.thrift.client.use.tls": True}), ShippingError),
     "DRPC": (drpc("execute", "f", "a"), MultilangError),
     "DRPC by digest": (drpc("execute", "f", "a", conf=DIGEST), MultilangError),
     "DRPC for asyncio": (asynchronously, MultilangError),
@@ -251,8 +251,8 @@ CLIENTS: dict[str, tuple[Callable[[int], object], type[Exception]]] = {
     "Redis": (redis, StateError),
     "Redis cluster": (redis_cluster, StateError),
     "ZooKeeper": (zookeeper, StateError),
-    "logs": (lambda port: worker_logs.tail_of_logviewer(WORKER, "a-1-1", port, 10), NimbusError),
-    "logs --follow": (lambda port: worker_logs.FollowedLogviewer(WORKER, "a-1-1", port).lines(), NimbusError),
+    "logs": (lambda port: worker_logs.tail_of_logviewer(WORKER, "a-1-1", port, 10), ShippingError),
+    "logs --follow": (lambda port: worker_logs.FollowedLogviewer(WORKER, "a-1-1", port).lines(), ShippingError),
     "served source": (source, ConnectorError),
     "webhook": (webhook, ConnectionError),
 }

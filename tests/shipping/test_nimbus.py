@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.shipping.errors import UNREACHABLE, NimbusError
+from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
@@ -41,8 +41,8 @@ def free() -> Address:
 
 
 @contextmanager
-def unreachable(match: str = "^no Nimbus listens on") -> Iterator[pytest.ExceptionInfo[NimbusError]]:
-    with pytest.raises(NimbusError, match=match) as caught:
+def unreachable(match: str = "^no Nimbus listens on") -> Iterator[pytest.ExceptionInfo[ShippingError]]:
+    with pytest.raises(ShippingError, match=match) as caught:
         yield caught
     assert caught.value.kind == UNREACHABLE
 

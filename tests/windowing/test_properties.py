@@ -195,7 +195,7 @@ def test_what_is_acked_and_evaluated_does_not_depend_on_how_many_panes_are_forgo
     assert [tup["n"] for tup in apart.unfinished] == [tup["n"] for tup in together.unfinished]
     assert apart.bolt._windows.in_memory == sum(
         len(pane.accumulator) if aggregate is None else 1
-        for line in apart.bolt._windows.windows.lines.values()
+        for line in apart.bolt._windows.windows._lines.values()
         for pane in line.values()
     )
 

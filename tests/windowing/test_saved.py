@@ -362,8 +362,7 @@ def test_windows_over_the_limit_are_spilled_to_the_store_and_read_again(window, 
 
 def in_memory(run):
     """Return the number of tuples or accumulators that the windows of a bolt have in memory."""
-    windows = run.bolt._windows.windows
-    lines = windows.lines if hasattr(windows, "lines") else windows._lines
+    lines = run.bolt._windows.windows._lines
     panes = [
         pane
         for line in lines.values()

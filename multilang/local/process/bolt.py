@@ -100,8 +100,8 @@ class ProcessBoltTask(ProcessTask):
         """Write the messages to the child (task ids overtake tuples), then as many queued tuples as the pipe takes."""
         super().flush()
         queue = self.queue
-        child = self.child
-        if not queue or child is None or not self.ready or self._dying or child.has_more():
+        program = self.program
+        if not queue or program is None or not program.takes_more():
             return
         if not self.answered:
             return  # it may die while it starts: no tuple may die with it, nor be the cause
@@ -109,7 +109,7 @@ class ProcessBoltTask(ProcessTask):
         unfinished = self.unfinished
         say = self.conn.tuple_text
         now = self.host.now
-        while queue and not child.has_more() and not self._dying:
+        while queue and program.takes_more():
             for _ in range(min(len(queue), self.limit)):
                 origin, text, root, edge, tuples = queue.popleft()
                 id = str(next(new_id))
@@ -120,7 +120,7 @@ class ProcessBoltTask(ProcessTask):
                     self._got_at = now
                 say(id, origin.component, origin.stream, origin.task, text)
                 self.stats.received += tuples
-            super().flush()
+            program.write()
         if self.full and len(queue) <= self.limit // 2:
             self._set_full(False)
 
@@ -162,13 +162,9 @@ class ProcessBoltTask(ProcessTask):
             if self._looks >= _LOOKS:  # it passes heartbeats over; Storm would not even wait
                 self.answered = True
                 self.host.dirty.add(self)
-        if self.ready and self._reading:
+        if self.program is not None and self.program.ready and self.program.reading:
             self._beat()
             self.flush()
-
-    @property
-    def due(self) -> str:
-        return "answer any heartbeat"
 
     # ---- its output ----
 
@@ -303,7 +299,7 @@ class ProcessBoltTask(ProcessTask):
         if not self.ready:
             return f"{self.plan}: its process is being started"
         held = len(self.unfinished) - self.idle
-        if held and self.child is not None and self.child.has_more():
+        if held and self.program is not None and not self.program.takes_more():
             return f"{self.plan}: its process does not read its input"
         fresh = sum(self._fresh(stale_before)) if held else 0
         if fresh:

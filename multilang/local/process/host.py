@@ -1,38 +1,42 @@
-"""The interface through which a task's process uses the topology that it belongs to."""
+"""The part of a topology with processes that its tasks use."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import os
+import shutil
+import tempfile
+import weakref
+from abc import abstractmethod
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING
+
+from multilang.local.acker import Acker
+from multilang.local.process.command import TaskCommands
+from multilang.local.topology import LocalTopology
+from multilang.protocol.codec import dumps
+from multilang.protocol.framing import DEFAULT_MAX_BUFFER
+from multilang.runtime.child import environment
+from multilang.runtime.clock import Timers
+from multilang.runtime.pipes import Pipes
+from multilang.runtime.tuples import LocalTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from itertools import count
+    from collections.abc import Mapping
+    from random import Random
     from typing import Any
 
     from multilang.errors import LocalClusterError
-    from multilang.local.process.command import TaskCommands
-    from multilang.local.process.pipes import Pipes
-    from multilang.runtime.clock import Clock, Timers
-    from multilang.runtime.counters import TaskStats
-    from multilang.runtime.plan import Route, TaskPlan
-    from multilang.runtime.rotating import RotatingMap
-    from multilang.runtime.tuples import Origin
+    from multilang.local.topology import Capture
+    from multilang.runtime.clock import Clock
+    from multilang.runtime.plan import Plan, Route
 
 
-class TupleQueue(Protocol):
-    """A bolt's task, as the target of tuples."""
-
-    def put(self, origin: Origin, text: str, root: int | dict[int, int], edge: int, tuples: int) -> None:
-        """Queue a tuple, whose values are JSON text."""
-
-
-class TaskHost(Protocol):
+class TaskHost(LocalTopology):
     """The topology of a task. All of it is used in the topology's thread alone.
 
     Attributes:
-        name: The topology's name.
         now: The time at which the current turn began.
-        clock: The clock of ``now``.
         active: Whether spouts are to emit.
         ending: Whether the topology ends, so that nothing is started any more.
         commands: The commands that start processes.
@@ -43,70 +47,81 @@ class TaskHost(Protocol):
         pipes: The pipes of the processes.
         timers: The timers of the topology's thread.
         dirty: The tasks to which something is to be written.
+        done: The messages of the ackers for spouts' tasks: the task, a root, and whether it was acked.
+        bolts: The bolts' tasks by id.
+        spouts: The spouts' tasks by id.
     """
 
-    name: str
-    now: float
-    clock: Clock
-    active: bool
-    ending: bool
-    commands: TaskCommands
-    env: dict[str, str]
-    program_env: dict[str, str]
-    pid_dir: str
-    max_buffer: int
-    pipes: Pipes
-    timers: Timers
-    dirty: set[Any]
-    new_id: count[int]
-    getrandbits: Callable[[int], int]
+    bolts: Mapping[int, Any]
+    spouts: Mapping[int, Any]
 
-    def dumps(self, value: object, /) -> str:
-        """Return the JSON text of a value."""
+    def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
+        super().__init__(plan, clock, capture)
+        self.getrandbits = rng.getrandbits
+        self.dumps = dumps
+        self.new_id = count(1)
+        self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
+        self.active = False
+        self.ending = False
+        self.now = clock.now()
+        self.timers = Timers(clock)
+        self.dirty: set[Any] = set()
+        self.done: deque[tuple[int, int, bool]] = deque()
+        self.ackers = [Acker(self.done.append) for _ in plan.ackers]
+        self.log = self._log
+        self.report = self._error
+        self.metric = self._metric
+        self.expired = self._expired
+        self.pipes = Pipes()
+        folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
+        # This also runs at the end of a program that never closed its cluster.
+        self._remove_folder = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self.pid_dir = os.path.join(folder, "pids")
+        os.mkdir(self.pid_dir)
+        self.env = environment()
+        self.program_env = environment(programs=True)
+        try:
+            self.commands = TaskCommands(plan.declared, folder)
+        except BaseException:
+            self._release()
+            raise
 
-    @property
-    def stats(self) -> Mapping[int, TaskStats]:
-        """The figures of each task."""
-
-    @property
-    def bolts(self) -> Mapping[int, TupleQueue]:
-        """The bolts' tasks by id."""
-
-    @property
-    def ackers(self) -> Sequence[object]:
-        """The ackers; there may be none."""
-
-    @property
-    def committed_before(self) -> float:
-        """The time before which everything that a bolt got is in its state, and committed."""
+    def _release(self) -> None:
+        self.pipes.close()
+        self._remove_folder()
 
     @property
     def stale_before(self) -> float:
-        """The time before which a bolt's tuples count as forgotten."""
+        """The time before which a bolt's tuples count as forgotten, since their spout's tuples have timed out.
+
+        If nothing times out, no tuple is ever forgotten.
+        """
+        settings = self.plan.settings
+        return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
+
+    @property
+    def committed_before(self) -> float:
+        """The time at which the last committed checkpoint began."""
+        lasts = (spout.last_checkpoint for spout in self.spouts.values())
+        return max((at - secs for _, at, secs in filter(None, lasts)), default=0.0)
 
     def init_root(self, root: int, value: int, task: int) -> None:
         """Tell the root's acker of a new spout tuple."""
+        self.ackers[root % len(self.ackers)].init(root, value, task)
 
     def ack_root(self, root: int, value: int) -> None:
         """Tell the root's acker of an acked tuple."""
+        self.ackers[root % len(self.ackers)].ack(root, value)
 
     def fail_root(self, root: int) -> None:
         """Tell the root's acker of a failed tuple."""
-
-    def expired(self, task: int, pending: RotatingMap[tuple[Any, float]]) -> Iterable[tuple[Any, float]]:
-        """Rotate the pending tuples of a spout's task, and return those that timed out."""
+        self.ackers[root % len(self.ackers)].fail(root)
 
     def capture(self, route: Route, values: list[Any]) -> None:
         """Keep a copy of an emitted tuple."""
+        if route.captured is not None:
+            route.captured(LocalTuple(values, route.stream, route.origin))
 
-    def log(self, plan: TaskPlan, message: str, level: int) -> None:
-        """Handle a child's log command."""
-
-    def report(self, plan: TaskPlan, message: str, fatal: bool = False) -> None:
-        """Handle a child's error command, or its death."""
-
-    def metric(self, plan: TaskPlan, name: str, params: Any) -> None:
-        """Handle a child's metrics command."""
-
+    @abstractmethod
     def fail(self, error: LocalClusterError) -> None:
         """End everything with this error."""

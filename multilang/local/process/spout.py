@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.blocks.names import EDGES
-from multilang.local.process.carried import Carried, is_block
+from multilang.blocks.names import BLOCK_ID, EDGES
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
 from multilang.runtime.counters import SAMPLE_EVERY
@@ -15,10 +14,52 @@ from multilang.runtime.rotating import RotatingMap
 from multilang.runtime.task import IDLE_ROUNDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from multilang.local.process.host import TaskHost
     from multilang.runtime.plan import TaskPlan
+    from multilang.runtime.program import Program
+
+
+def _is_block(id: Any) -> bool:
+    """Return whether a message id is that of a block, followed by those of its tuples."""
+    return type(id) is list and len(id) == 2 and isinstance(id[0], str) and id[0].startswith(BLOCK_ID)
+
+
+class _Carried:
+    """The tuples in flight that blocks carry.
+
+    A tuple that several blocks carry, one for each of its tasks, is acked when all are, and fails when one fails.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[int, list[Any]] = {}  # the spout's number of a tuple -> its message id, and the blocks left
+
+    def sent(self, carried: list[list[Any]]) -> None:
+        """Take note of the tuples of a block: each its message id, its number, and the number of its blocks."""
+        for id, number, blocks in carried:
+            self._open.setdefault(number, [id, blocks])
+
+    def settled(self, carried: list[list[Any]], ok: bool) -> Iterator[Any]:
+        """Yield the message ids that are done now that their block was acked, or failed."""
+        for id, number, _ in carried:
+            entry = self._open.get(number)
+            if entry is None:
+                continue  # another of its blocks failed
+            entry[1] -= 1
+            if not ok or not entry[1]:
+                del self._open[number]
+                yield id
+
+    def lost(self) -> list[Any]:
+        """Return the message ids of all tuples in flight, and forget them, since their task died."""
+        ids = [id for id, _ in self._open.values()]
+        self._open.clear()
+        return ids
+
+    def __len__(self) -> int:
+        return len(self._open)
 
 
 class ProcessSpoutTask(ProcessTask):
@@ -51,7 +92,7 @@ class ProcessSpoutTask(ProcessTask):
         self._sent_at = 0.0  # the time of its last command
         self._emitted_before = 0
         self._until_sample = 1
-        self._blocks = Carried() if EDGES in plan.conf else None
+        self._blocks = _Carried() if EDGES in plan.conf else None
         self._must_come_to = "emitting a tuple"
 
     # ---- its input ----
@@ -71,15 +112,16 @@ class ProcessSpoutTask(ProcessTask):
 
     def flush(self) -> None:
         """Send it its next command when it is free, or ask it for a tuple."""
-        if self.ready and self.conn.command is None:
-            self._command()
+        program = self.program
+        if program is not None and program.ready and self.conn.command is None:
+            self._command(program)
         super().flush()
 
     @property
     def _is_active(self) -> bool:
         return (self.host.active or self.always) and not self.host.ending
 
-    def _command(self) -> None:
+    def _command(self, program: Program) -> None:
         conn = self.conn
         if self.commands:
             command, id = self.commands.popleft()
@@ -102,7 +144,7 @@ class ProcessSpoutTask(ProcessTask):
                 return
         else:
             return
-        self.heard_at = self._sent_at = self.host.now
+        program.heard_at = self._sent_at = self.host.now
 
     @property
     def wakes_at(self) -> float:
@@ -123,10 +165,6 @@ class ProcessSpoutTask(ProcessTask):
     def asked_at(self) -> float | None:
         return None if self.conn.command is None else self._sent_at
 
-    @property
-    def due(self) -> str:
-        return "" if self.conn.command is None else f"answer the command {self.conn.command!r}"
-
     # ---- its output ----
 
     def handle(self, message: Any) -> None:
@@ -146,7 +184,7 @@ class ProcessSpoutTask(ProcessTask):
             self.deliver(emit, route, targets, None)
             return
         host = self.host
-        if self._blocks is not None and is_block(id):
+        if self._blocks is not None and _is_block(id):
             self._blocks.sent(id[1])
         if not host.ackers:
             self.deliver(emit, route, targets, None)
@@ -212,7 +250,7 @@ class ProcessSpoutTask(ProcessTask):
 
     def _count_all(self, id: Any, ok: bool, timed_out: bool = False) -> None:
         """Count the tuples of a message, and tell the child of it."""
-        if self._blocks is not None and is_block(id):
+        if self._blocks is not None and _is_block(id):
             id, carried = id
             for each in self._blocks.settled(carried, ok):
                 self._count(each, ok, timed_out)
@@ -232,12 +270,12 @@ class ProcessSpoutTask(ProcessTask):
         """The number of its tuples that are neither acked nor failed."""
         if self._blocks is None:
             return len(self.pending)
-        alone = sum(not is_block(id) for id, _ in list(self.pending.values()))
+        alone = sum(not _is_block(id) for id, _ in list(self.pending.values()))
         return alone + len(self._blocks)
 
     def lose(self) -> None:
         for id, _ in self.pending.values():
-            if self._blocks is None or not is_block(id):
+            if self._blocks is None or not _is_block(id):
                 self.stats.lost_ids.add(id)
         if self._blocks is not None:
             for id in self._blocks.lost():

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import tempfile
 import threading
 import time
-import weakref
-from collections import deque
-from itertools import count
 from typing import TYPE_CHECKING
 
 from multilang.errors import LocalClusterError
-from multilang.local.acker import Acker
-from multilang.local.process.backpressure import connect_queues
 from multilang.local.process.bolt import ProcessBoltTask
-from multilang.local.process.command import TaskCommands
-from multilang.local.process.pipes import Pipes
+from multilang.local.process.host import TaskHost
 from multilang.local.process.spout import ProcessCheckpointSpoutTask, ProcessSpoutTask
-from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
-from multilang.protocol.codec import dumps
-from multilang.protocol.framing import DEFAULT_MAX_BUFFER
-from multilang.runtime.child import environment
-from multilang.runtime.clock import Timers
+from multilang.local.topology import INACTIVE, TaskInfo
 from multilang.runtime.status import CheckpointStatus
-from multilang.runtime.tuples import LocalTuple
+from multilang.topology.graph import behind, subscribers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from random import Random
-    from typing import Any
 
+    from multilang.local.acker import Acker
     from multilang.local.process.task import ProcessTask
     from multilang.local.topology import Capture, Until
     from multilang.runtime.clock import Clock
-    from multilang.runtime.plan import Plan, Route, TaskPlan
-    from multilang.runtime.rotating import RotatingMap
+    from multilang.runtime.plan import Plan
 
 GRACE_SECS = 5.0  # seconds between SIGTERM and SIGKILL: the time that a component's close() may take
 _DEACTIVATE_SECS = 1.0  # for a spout to answer its last command and deactivate
@@ -45,42 +31,18 @@ _LOOK_SECS = 1.0  # "at most one a second": heartbeats
 _POLL_SECS = 0.02  # between two checks of a caller's condition
 
 
-class ProcessTopology(LocalTopology):
+class ProcessTopology(TaskHost):
     """A topology that runs from its activation on, in a thread of its own; only that thread uses the tasks."""
 
     engine = "process"
 
     def __init__(self, plan: Plan, clock: Clock, capture: Capture, rng: Random) -> None:
-        super().__init__(plan, clock, capture)
-        self.getrandbits = rng.getrandbits
-        self.dumps = dumps
-        self.new_id = count(1)
-        self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
-        self.active = False
+        super().__init__(plan, clock, capture, rng)
         self.opened = False  # it has been activated at least once
         self._started = False  # the thread has started the tasks
-        self.ending = False
-        self.now = clock.now()
-        self.timers = Timers(clock)
-        self.dirty: set[ProcessTask] = set()  # tasks to which something is to be written
-        self._done: deque[tuple[int, int, bool]] = deque()
-        self.ackers = [Acker(self._done.append) for _ in plan.ackers]
         self._failure: LocalClusterError | None = None
         self._drained = False
         self._changed = threading.Condition()
-        self.pipes = Pipes()
-        self._folder = tempfile.mkdtemp(prefix="multilang-")  # mode 0700
-        # This also runs at the end of a program that never closed its cluster.
-        self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self.pid_dir = os.path.join(self._folder, "pids")
-        os.mkdir(self.pid_dir)
-        self.env = environment()
-        self.program_env = environment(programs=True)
-        try:
-            self.commands = TaskCommands(plan.declared, self._folder)
-        except BaseException:
-            self._release()
-            raise
         self.bolts: dict[int, ProcessBoltTask] = {}
         self.spouts: dict[int, ProcessSpoutTask] = {}
         for id, task in plan.tasks.items():
@@ -90,7 +52,7 @@ class ProcessTopology(LocalTopology):
                 checkpoints = hasattr(task.spec.component, "last_checkpoint")
                 self.spouts[id] = (ProcessCheckpointSpoutTask if checkpoints else ProcessSpoutTask)(self, task)
         self._all: list[ProcessTask] = [*self.bolts.values(), *self.spouts.values()]
-        connect_queues(plan, self.bolts.values(), self.spouts.values())
+        _connect_queues(plan, self.bolts.values(), self.spouts.values())
         self._start_timers()
         self._thread = threading.Thread(target=self._serve, name=f"multilang {plan.name}", daemon=True)
         self._thread.start()
@@ -184,10 +146,6 @@ class ProcessTopology(LocalTopology):
 
         self.pipes.order(ordered)
 
-    def expired(self, task: int, pending: RotatingMap[tuple[Any, float]]) -> list[tuple[Any, float]]:
-        """Rotate the pending tuples of a spout's task, and return those that timed out."""
-        return self._expired(task, pending)
-
     def _held(self) -> list[tuple[int | dict[int, int], int]]:
         return [
             (delivery.root, delivery.edge)
@@ -203,8 +161,8 @@ class ProcessTopology(LocalTopology):
         infos = []
         for id, plan in self.plan.tasks.items():
             task: ProcessTask = self.bolts[id] if id in self.bolts else self.spouts[id]
-            child = task.child
-            pid = None if child is None else child.pid
+            program = task.program
+            pid = None if program is None else program.child.process.pid
             alive = task.ready and not self.killed
             infos.append(TaskInfo(id, plan.component, plan.spec.kind, alive, self.stats[id].restarts, pid))
         return infos
@@ -240,51 +198,7 @@ class ProcessTopology(LocalTopology):
     def _ackers_now(self) -> list[Acker]:
         return self.ackers
 
-    # ---- calls of the tasks, in the thread ----
-
-    @property
-    def stale_before(self) -> float:
-        """The time before which a bolt's tuples count as forgotten, since their spout's tuples have timed out.
-
-        If nothing times out, no tuple is ever forgotten.
-        """
-        settings = self.plan.settings
-        return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
-
-    @property
-    def committed_before(self) -> float:
-        """The time at which the last committed checkpoint began."""
-        lasts = (spout.last_checkpoint for spout in self.spouts.values())
-        return max((at - secs for _, at, secs in filter(None, lasts)), default=0.0)
-
-    def init_root(self, root: int, value: int, task: int) -> None:
-        """Tell the root's acker of a new spout tuple."""
-        self.ackers[root % len(self.ackers)].init(root, value, task)
-
-    def ack_root(self, root: int, value: int) -> None:
-        """Tell the root's acker of an acked tuple."""
-        self.ackers[root % len(self.ackers)].ack(root, value)
-
-    def fail_root(self, root: int) -> None:
-        """Tell the root's acker of a failed tuple."""
-        self.ackers[root % len(self.ackers)].fail(root)
-
-    def capture(self, route: Route, values: list[Any]) -> None:
-        """Keep a copy of an emitted tuple."""
-        if route.captured is not None:
-            route.captured(LocalTuple(values, route.stream, route.origin))
-
-    def log(self, plan: TaskPlan, message: str, level: int) -> None:
-        """Handle a child's log command."""
-        self._log(plan, message, level)
-
-    def report(self, plan: TaskPlan, message: str, fatal: bool = False) -> None:
-        """Handle a child's error command, or its death."""
-        self._error(plan, message, fatal)
-
-    def metric(self, plan: TaskPlan, name: str, params: Any) -> None:
-        """Handle a child's metrics command."""
-        self._metric(plan, name, params)
+    # ---- the thread ----
 
     def fail(self, error: LocalClusterError) -> None:
         """End everything; ``wait`` raises this error."""
@@ -294,11 +208,9 @@ class ProcessTopology(LocalTopology):
             self._changed.notify_all()
         self._end()
 
-    # ---- the thread ----
-
     def _serve(self) -> None:
         try:
-            while not (self.ending and all(task.child is None for task in self._all)):
+            while not (self.ending and all(task.program is None for task in self._all)):
                 self._turn()
         except Exception as error:  # a fault of ours: a waiting thread must get it
             logging.getLogger("multilang.local").exception("topology %r can't go on", self.name)
@@ -307,10 +219,8 @@ class ProcessTopology(LocalTopology):
                 self._failure.__cause__ = error
         finally:
             for task in self._all:
-                if task.child is not None:
-                    task.child.kill()
-                    task.child.wait()
-                    task.child.close()
+                if task.program is not None:
+                    task.program.end()
             self._release()
             self._repeats.tell_rest()
             with self._changed:
@@ -323,7 +233,7 @@ class ProcessTopology(LocalTopology):
         if now >= self.timers.next_due:
             self.timers.run_due(now)
         self.pipes.run_orders()
-        done = self._done
+        done = self.done
         while done:
             task, root, ok = done.popleft()
             self.spouts[task].settled(root, ok)
@@ -336,7 +246,7 @@ class ProcessTopology(LocalTopology):
 
     def _idle_secs(self) -> float:
         due = min([self.timers.next_due, *(spout.wakes_at for spout in self.spouts.values())])
-        if self._done or self.dirty:
+        if self.done or self.dirty:
             return 0.0
         if not self._drained and not self.ending and self._is_drained():
             with self._changed:
@@ -380,14 +290,33 @@ class ProcessTopology(LocalTopology):
             self.timers.after(0.005, lambda: self._end_when_told(deadline))
             return
         for task in self._all:
-            task.end()
+            if task.program is not None:
+                task.program.stop()
         self.timers.after(GRACE_SECS, self._kill_all)
 
     def _kill_all(self) -> None:
         for task in self._all:
-            if task.child is not None:
-                task.child.kill()
+            if task.program is not None:
+                task.program.child.kill()
 
-    def _release(self) -> None:
-        self.pipes.close()
-        self._remove_folder()
+
+def _connect_queues(
+    plan: Plan,
+    bolts: Collection[ProcessBoltTask],
+    spouts: Collection[ProcessSpoutTask],
+) -> None:
+    """Connect each bolt to the tasks that its full queue makes wait.
+
+    These are the tasks that write to it, except those that its own tuples may come back to, since each would wait for
+    the other; and every spout upstream, which gets no next.
+    """
+    after = subscribers(plan.topology.components.values())
+    get = {id: behind(after, id) for id in after}
+    tasks: list[ProcessTask] = [*bolts, *spouts]
+    for bolt in bolts:
+        sources = {input_.component for input_ in bolt.plan.spec.inputs}
+        for task in tasks:
+            component = task.plan.component
+            if component in sources and not (component in get[component] and component in get[bolt.plan.component]):
+                bolt.upstream.append(task)
+        bolt.spouts_upstream = [spout for spout in spouts if bolt.plan.component in get[spout.plan.component]]

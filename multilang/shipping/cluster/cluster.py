@@ -24,7 +24,7 @@ from multilang.shipping.cluster.state import (
     read_state,
     write_state,
 )
-from multilang.shipping.errors import NimbusError, ShippingError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address, read_conf
 
@@ -93,7 +93,7 @@ class Cluster:
 
     @property
     def conf(self) -> dict[str, Any]:
-        """The entries of the cluster's storm.yaml. Raises NimbusError when the cluster was never up."""
+        """The entries of the cluster's storm.yaml. Raises ShippingError when the cluster was never up."""
         return read_conf(self.conf_folder / "storm.yaml")
 
     @property
@@ -341,6 +341,6 @@ def _ready(state: ClusterState, conf: Mapping[str, Any]) -> bool:
     try:
         with Nimbus([state.address], timeout=10, conf=conf) as nimbus:
             summary = nimbus.summary()
-    except (NimbusError, ShippingError):
+    except ShippingError:
         return False
     return any(each.isLeader for each in summary.nimbuses) and len(summary.supervisors) >= len(state.supervisors)
