@@ -10,14 +10,8 @@ from multilang.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from multilang.component.errors import ChangedRowsError, ConnectorError, SourceUnavailable
     from spark_bridge.replayable import ReplayablePartitionSpout
-    from spark_bridge.sources.errors import (
-        ChangedRowsError,
-        DamagedError,
-        OtherFieldsError,
-        SourceError,
-        SourceUnavailable,
-    )
     from spark_bridge.sources.live import RDDSource
     from spark_bridge.sources.publish import publish
     from spark_bridge.sources.published import PublishedSource
@@ -30,10 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangedRowsError",
-    "DamagedError",
+    "ConnectorError",
     "ListSource",
     "OpaqueTransactionalPartitionSpout",
-    "OtherFieldsError",
     "PartitionSource",
     "PartitionSpout",
     "Progress",
@@ -43,7 +36,6 @@ __all__ = [
     "SQLiteStore",
     "Served",
     "ServedSource",
-    "SourceError",
     "SourceUnavailable",
     "TransactionalPartitionSpout",
     "forget_progress",
@@ -56,14 +48,8 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "multilang.component.errors": ("ChangedRowsError", "ConnectorError", "SourceUnavailable"),
         "spark_bridge.replayable": ("ReplayablePartitionSpout",),
-        "spark_bridge.sources.errors": (
-            "ChangedRowsError",
-            "DamagedError",
-            "OtherFieldsError",
-            "SourceError",
-            "SourceUnavailable",
-        ),
         "spark_bridge.sources.live": ("RDDSource",),
         "spark_bridge.sources.publish": ("publish",),
         "spark_bridge.sources.published": ("PublishedSource",),

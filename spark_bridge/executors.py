@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 
-from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from multilang.component.errors import ConnectorError, SourceUnavailable
 
 _NO_PROGRAM = re.compile(r'java\.io\.IOException: Cannot run program "([^"]+)"')
 _OTHER_PYTHON = re.compile(r"\[PYTHON_VERSION_MISMATCH\] \D+: ([\d.]+) than that in driver: ([\d.]+),")
@@ -80,15 +80,15 @@ def without_traces(text: str) -> str:
     return _BEHIND.split(text, maxsplit=1)[0].rstrip()
 
 
-def source_error(error: Exception, what: str) -> SourceError:
+def source_error(error: Exception, what: str) -> ConnectorError:
     """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
     text = str(error)
-    _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
+    _, ours, said = text.rpartition("multilang.component.errors.ConnectorError: ")
     if ours:
-        return SourceError(without_traces(said))
+        return ConnectorError(without_traces(said))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):
         return SourceUnavailable(f"{what}: an executor or its Python was lost")
     why = why_none_runs(text) or what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
-    return SourceError(f"{what}: {why[:500]}")
+    return ConnectorError(f"{what}: {why[:500]}")

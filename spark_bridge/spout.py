@@ -5,11 +5,11 @@ from __future__ import annotations
 from time import monotonic
 
 from multilang.component.closing import close_all
-from multilang.component.errors import ConfigError, NotSetError
+from multilang.component.errors import ChangedRowsError, ConfigError
 from multilang.component.reliable import check_replays
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
-from spark_bridge.sources.errors import OtherFieldsError
+from multilang.settings import SOURCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import Marks, Resume
 
-SOURCE = "multilang.source"
 _FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
 
 
@@ -60,7 +59,7 @@ class OverSource:
         if self._given is not None and not isinstance(self._given, str) and not self._given.asks:
             try:
                 check_fields(self._given, declared)
-            except OtherFieldsError as error:
+            except ChangedRowsError as error:
                 raise ConfigError(str(error)) from None
 
     def _fields_of_source(self) -> list[str]:
@@ -88,7 +87,7 @@ class OverSource:
         if given is None:
             given = conf.get(SOURCE)
             if given is None:
-                raise NotSetError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
+                raise ConfigError(f"the spout has no source; put its URL into the conf as {SOURCE!r}", is_unset=True)
             if not isinstance(given, str) or not given:
                 raise ConfigError(f"{SOURCE} is {given!r}; use the URL of a source")
         return _opened(given)
@@ -100,9 +99,9 @@ class OverSource:
 
 
 def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
-    """Raise OtherFieldsError unless the source has the fields that a spout declares."""
+    """Raise ChangedRowsError unless the source has the fields that a spout declares."""
     if list(source.fields) != list(declared):
-        raise OtherFieldsError(
+        raise ChangedRowsError(
             f"the source {source.name!r} has the fields {list(source.fields)!r}, the spout declares {list(declared)!r}: give the "
             "spout fields= as the source has them, or none where the source can be asked when the topology is built"
         )
@@ -264,9 +263,9 @@ class PartitionSpout(OverSource, Spout):
     @property
     def kept_elsewhere(self) -> tuple[str, ...]:
         """The conf keys of which one must be set for it to keep its progress; none: it always does."""
-        from spark_bridge.sources.store import GROUP
+        from multilang.settings import SOURCE_GROUP
 
-        return () if self._group else (GROUP,)
+        return () if self._group else (SOURCE_GROUP,)
 
     # ---- inside ----
 
@@ -277,9 +276,10 @@ class PartitionSpout(OverSource, Spout):
             conf: The spout's conf.
             component: The spout's id.
         """
-        from spark_bridge.sources.store import GROUP, marks_store, place_of_group
+        from multilang.settings import SOURCE_GROUP
+        from spark_bridge.sources.store import marks_store, place_of_group
 
-        group = self._group or conf.get(GROUP)
+        group = self._group or conf.get(SOURCE_GROUP)
         return None if group is None else (marks_store(self._store, conf), place_of_group(f"{group}/{component}"))
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -294,9 +294,10 @@ class PartitionSpout(OverSource, Spout):
         self._next_keep = monotonic() + self.save_secs
 
     def _start(self, conf: dict[str, Any], context: Context) -> None:
+        from multilang.settings import SOURCE_GROUP
         from multilang.store.settings import owner_of
         from spark_bridge.sources.readahead import ReadAhead
-        from spark_bridge.sources.store import GROUP, Marks, marks_store
+        from spark_bridge.sources.store import Marks, marks_store
 
         source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
@@ -305,7 +306,7 @@ class PartitionSpout(OverSource, Spout):
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
         run, topology = owner_of(conf)
-        group = self._group or _checked(conf.get(GROUP))
+        group = self._group or _checked(conf.get(SOURCE_GROUP))
         self._opened = marks_store(self._store, conf)
         self._kept = Marks(self._opened, f"{group or run}/{context.component}")
         self._resume = self._patiently(lambda: self._claimed(conf, mine))
@@ -409,7 +410,7 @@ class PartitionSpout(OverSource, Spout):
         here = set(context.task_component.values())
         gone = [each for each in components(self._opened, group, topology) if each not in here]
         if gone:
-            from spark_bridge.sources.errors import ChangedRowsError
+            from multilang.component.errors import ChangedRowsError
 
             raise ChangedRowsError(
                 f"group {group!r} has the progress of {gone[0]!r}, which topology {topology!r} does not have: under another name "
@@ -440,7 +441,7 @@ class PartitionSpout(OverSource, Spout):
         """
         from time import sleep
 
-        from spark_bridge.sources.errors import SourceUnavailable
+        from multilang.component.errors import SourceUnavailable
 
         end = monotonic() + min(self.patience_secs, 20.0)  # a task's start must not take longer
         while True:

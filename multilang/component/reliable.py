@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from multilang.component.base import overload
+from multilang.component.base import typed_as
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.protocol.codec import SCALARS, dumps, loads, normalize
 from multilang.protocol.errors import LocalProtocolError
+from multilang.settings import MAX_REPLAYS, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, TypeAlias
+    from typing import Any, TypeAlias
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     """A tuple in flight: its values (see ``_kept``), its stream, the task of a direct emit, and how often it failed."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
-MAX_REPLAYS = "multilang.max.replays"
 
 _ID_TYPES = frozenset({str, int, float})
 _MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 6 seconds
@@ -90,29 +90,7 @@ class ReliableSpout(Spout):
         task = f"{self.context.component!r} (task {self.context.task})"
         self.report_error(f"gave up in component {task} on tuple {tup_id!r}, after {failures} failures: {values!r}")
 
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        *,
-        need_task_ids: Literal[True],
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int]: ...
-
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None: ...
-
+    @typed_as(Spout.emit)
     def emit(
         self,
         values: Values,
@@ -266,7 +244,7 @@ class ReliableSpout(Spout):
         self._repeats = None
         self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
-        self.max_replays = getattr(self, "max_replays", conf.get(MAX_REPLAYS))
+        self.max_replays = getattr(self, "max_replays", value(conf, MAX_REPLAYS))
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         check_replays(self)
 

@@ -7,18 +7,17 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
+from multilang.listening.http import read_head, take_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from multilang.listening.http import Head
 
 MAX_BYTES = 256 * 1024 * 1024  # of the frames that come and go at any time; as much again of the requests that wait
 FRAME_SECS = 30.0
 _COUNTED = 65536  # bytes; smaller frames hold nothing that counts
 _PART = 65536
-
-
-class OverfullError(EOFError):
-    """The server holds too much already; the connection ends."""
 
 
 class Bounds:
@@ -49,9 +48,9 @@ class Bounds:
             wire.abort()
 
     def hold(self, size: int) -> None:
-        """Count bytes that come or go. Raises OverfullError."""
+        """Count bytes that come or go. Raises EOFError."""
         if self.held + size > self.max_bytes:
-            raise OverfullError(f"{self.held} of {self.max_bytes} bytes are taken")
+            raise EOFError(f"{self.held} of {self.max_bytes} bytes are taken")
         self.held += size
 
 
@@ -62,7 +61,7 @@ class Wire:
         reader: Where bytes come from.
         writer: Where they go to.
         bounds: The bounds of the server's connections.
-        known: Called when a whole frame has come.
+        admit: Called when a whole frame has come.
         rest: Called when a frame has been sent: nothing more is to be done.
 
     Attributes:
@@ -74,12 +73,12 @@ class Wire:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         bounds: Bounds,
-        known: Callable[[], object] = lambda: None,
+        admit: Callable[[], object] = lambda: None,
         rest: Callable[[], object] = lambda: None,
     ) -> None:
         self.reader = reader
         self.writer = writer
-        self._known = known
+        self._admit = admit
         self._rest = rest
         self._bounds = bounds
         self._coming: float | None = None  # until when the frame that comes must be here
@@ -95,6 +94,11 @@ class Wire:
         first = await self.reader.readexactly(1)
         self._coming = self._soon()
         return first + await self.reader.readexactly(3)
+
+    async def http_head(self) -> Head:
+        """Return the head of a request over HTTP, which must come in time. Raises Refused."""
+        self._coming = self._soon()
+        return await read_head(self.reader)
 
     async def message(self, head: bytes) -> thrift.ThriftMessage:
         """Return the message of the frame that begins so.
@@ -113,7 +117,7 @@ class Wire:
         self._coming = self._coming or self._soon()
         try:
             found = await self.reader.readexactly(size)
-            self._known()
+            self._admit()
             return found
         finally:
             self._bounds.held -= counted
@@ -133,6 +137,11 @@ class Wire:
         finally:
             self._bounds.held -= counted
             self._going = None
+
+    async def take_rest(self) -> None:
+        """Read what the other side still sends to which all was said."""
+        self._going = self._soon()
+        await take_rest(self.reader, self.writer)
 
     def _soon(self) -> float:
         return self._bounds.clock() + self._bounds.frame_secs

@@ -15,8 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from multilang.component import prometheus, settings
-from multilang.component.errors import ConfigError, NotSetError
+from multilang import settings
+from multilang.component import prometheus
+from multilang.component.errors import ConfigError
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import OURS
 from multilang.shipping.named import confs
@@ -78,9 +79,9 @@ def packages_of(topology: Topology, asked: set[str]) -> tuple[list[Package], lis
         for module, line in _requires(thing, why).items():
             found.setdefault(module, Package(module, line, why))
     for whose, conf in confs(topology):
-        if settings.prometheus(conf) is not None:
+        if settings.value(conf, settings.PROMETHEUS_PORT) is not None:
             for module, line in prometheus.REQUIRES.items():
-                found.setdefault(module, Package(module, line, f"multilang.metrics.prometheus.port in {whose}"))
+                found.setdefault(module, Package(module, line, f"{settings.PROMETHEUS_PORT} in {whose}"))
     return [found[module] for module in sorted(found)], missing
 
 
@@ -143,7 +144,9 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
             if isinstance(part, PositionSpout) and part.keeps_position(conf):
                 try:
                     check_positions(conf, spec.id)
-                except NotSetError as problem:
+                except ConfigError as problem:
+                    if not problem.is_unset:
+                        raise
                     missing.append(str(problem))
                 yield _class(positions_class, conf), f"the position of {who}"
             if hasattr(part, "source_in"):
@@ -159,11 +162,11 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
 def _source(spout: Any, conf: Mapping[str, Any], who: str, missing: list[str]) -> Any:
     try:
         return spout.source_in(conf)
-    except NotSetError as problem:
+    except ConfigError as problem:
+        if not problem.is_unset:
+            raise ShippingError(f"{who}: {problem}") from None
         missing.append(f"{who}: {problem}")
         return None
-    except ConfigError as problem:
-        raise ShippingError(f"{who}: {problem}") from None
     except Exception as problem:  # a source's own error, of whatever class
         raise ShippingError(f"the source of {who} can't be used: {problem}") from problem
 

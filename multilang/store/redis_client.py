@@ -9,8 +9,9 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
+from multilang.settings import REDIS_ACCESS
 from multilang.store import redis_access as access
-from multilang.store.errors import NotPermittedError, StateError, StoreGoneError
+from multilang.store.errors import StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,11 +212,11 @@ class translated_errors:  # noqa: N801  # read as a word
         if "The user executing the script" in str(error):
             kinds.add("NoPermissionError")  # redis-py has no name for it
         if "AuthenticationError" in kinds:
-            fix = f"; its user and password belong into {access.ACCESS}, or the password into the environment, {access.PASSWORD}"
+            fix = f"; its user and password belong into {REDIS_ACCESS}, or the password into the environment, {access.PASSWORD}"
         elif "NoPermissionError" in kinds:
             fix = "; give its user the right (ACL SETUSER), or log in as another user"
         elif _is_distrusted(error):
-            fix = f'; name the authority that signed its certificate in {access.ACCESS}: {{"ca": FILE}}'
+            fix = f'; name the authority that signed its certificate in {REDIS_ACCESS}: {{"ca": FILE}}'
         elif kinds & {"ConnectionError", "TimeoutError", "RedisClusterException"}:
             fix = f"; start it, or name another{' in ' * bool(self._setting)}{self._setting}"
         if any(sign in str(error) for sign in _DAMAGED):
@@ -223,8 +224,7 @@ class translated_errors:  # noqa: N801  # read as a word
                 f"{self._where}: what is stored there is not what was written: it was changed by hand, or damaged "
                 f"({str(error).partition(' script: ')[0].rstrip('.')}). Put it back, or remove it to start from nothing"
             ) from None
-        kind_of_ours = NotPermittedError if "NoPermissionError" in kinds else StateError
-        raise kind_of_ours(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
+        raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
 
 
 class _Patience:

@@ -17,11 +17,12 @@ from multilang.component.clock import MovableClock
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
 from multilang.component.timers import NEVER, TaskTimers, TimerHandle
+from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol import Ack, Emit, Error, Fail, Log, Metrics, Pid, Sync
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.child import environment
 from multilang.runtime.counters import TaskStats
-from multilang.runtime.program import ProgramDiedError, ProgramError, WaitingProgram
+from multilang.runtime.program import ProgramDiedError, WaitingProgram
 from multilang.runtime.task import START_ATTEMPTS, Restarts
 from multilang.runtime.tuples import Origin
 from multilang.state.checkpointed import anchored_only
@@ -29,7 +30,6 @@ from multilang.topology import TopologyError
 from multilang.topology.commands import local_start
 from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.collector import SparkBoltCollector, note
-from spark_bridge.job.errors import ComponentStartError, SparkJobError
 from spark_bridge.job.routes import SparkTuple, joined
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class StageBolt:
             except (Exception, SystemExit) as error:
                 if attempt == START_ATTEMPTS:
                     said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
-                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
         if state is not None:
             restore(component, state, self.saved)
 
@@ -329,7 +329,7 @@ class ProgramTask(ABC):
         """Handle a message that not every component sends. Raise RemoteProtocolError for one that ends the program."""
 
     def launch(self, conf: Mapping[str, Any]) -> None:
-        """Start a program and do the handshake. Raises ComponentStartError when that fails several times in a row."""
+        """Start a program and do the handshake. Raises TaskStartError when that fails several times in a row."""
         while True:
             try:
                 command, folder = local_start(self.plan.spec, self.plan.conf)
@@ -348,17 +348,17 @@ class ProgramTask(ABC):
                 self.program.talk(lambda: self.conn.pid is not None)
                 return
             except TopologyError as error:
-                raise ComponentStartError(str(error)) from None
+                raise TaskStartError(str(error)) from None
             except ProgramDiedError as death:
                 self.wait_after(death, answered=False)
-            except ProgramError as error:
-                raise ComponentStartError(f"{self.plan}: {error}") from None
+            except TaskStartError as error:
+                raise TaskStartError(f"{self.plan}: {error}") from None
 
     def wait_after(self, death: ProgramDiedError, answered: bool) -> None:
-        """Wait until the next program is to be started. Raises ComponentStartError when there is to be none."""
+        """Wait until the next program is to be started. Raises TaskStartError when there is to be none."""
         delay = self._restarts.delay_after(death.secs, worked=self.worked, answered=answered, killed=death.killed)
         if delay is None:
-            raise ComponentStartError(f"{self.plan} can't be started: {death}")
+            raise TaskStartError(f"{self.plan} can't be started: {death}")
         time.sleep(delay)
 
     def close(self) -> None:

@@ -19,13 +19,12 @@ from multilang.component.wrapper import innermost
 from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
 from multilang.state.bolt import Stateful
 from multilang.streams.marks import PassingBolt
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.transform import transformed
 from multilang.transactional.maps.base import maps_of
 from multilang.transactional.parts import coordinator_in
 from multilang.windowing.bolt import WindowedBolt
 from multilang.windowing.stateful import StatefulWindowedBolt
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.spouts import check_bound
 from spark_bridge.job.state import States
 
@@ -55,7 +54,7 @@ def as_declared(topology: Topology) -> Topology:
     """Return the topology as its author declared it, without checkpoints and coordination.
 
     Raises:
-        NotOnSparkError: A component runs in a wrapper that has no form on Spark; the message names the component.
+        TopologyError: A component runs in a wrapper that has no form on Spark; the message names the component.
     """
     declared = without_checkpoints(topology)
     for spec in declared.components.values():
@@ -66,12 +65,12 @@ def as_declared(topology: Topology) -> Topology:
             spec.component, spec.factory = wrapper.wrapped, wrapper.factory
             continue
         if isinstance(wrapper, CoordinatedBolt | BatchBoltExecutor):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"bolt {spec.id!r} ({type(innermost(wrapper)).__name__}) works on one id after the other, each with a beginning and "
                 "an end, as requests of DRPC do, which Spark's batches don't have: run the topology on the embedded cluster or "
                 "on Storm, or make it a transactional one (TransactionalTopologyBuilder), whose id is the batch"
             )
-        raise NotOnSparkError(
+        raise TopologyError(
             f"{spec.kind} {spec.id!r} runs inside a {type(wrapper).__name__}, which has no form on Spark: run the topology on the "
             "embedded cluster or on Storm"
         )
@@ -86,9 +85,9 @@ _LATE_HOOKS = (
 
 
 def check_state(topology: Topology, states: States | NoStates, spark: SparkSession) -> None:
-    """Raise NotOnSparkError for a state that executors can't reach, or a bolt that acts later than Spark lets it."""
+    """Raise TopologyError for a state that executors can't reach, or a bolt that acts later than Spark lets it."""
     if isinstance(states, States) and states.is_local and not str(spark.sparkContext.master).startswith("local"):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the state is in the {states.describe()}, which executors on other machines can't read: use a Redis"
         )
     for id, spec in topology.bolts.items():
@@ -99,7 +98,7 @@ def check_state(topology: Topology, states: States | NoStates, spark: SparkSessi
                 getattr(Stateful, hook),
                 getattr(StatefulWindowedBolt, hook),
             ):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"bolt {id!r} does something in {hook}, and on Spark it is not there any more when its state is {when}: do it "
                     f"in {instead}, or run the topology on the embedded cluster or on Storm"
                 )
@@ -111,11 +110,11 @@ def windowed_bolts(topology: Topology) -> list[str]:
 
 
 def check_query(topology: Topology) -> None:
-    """Raise NotOnSparkError for windows without state in a query, whose rows are done with each batch."""
+    """Raise TopologyError for windows without state in a query, whose rows are done with each batch."""
     for id in windowed_bolts(topology):
         bolt = topology.components[id].component
         if not isinstance(bolt, Stateful):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"bolt {id!r} ({type(bolt).__name__}) keeps tuples in windows beyond their batch, and they would be lost with the query: "
                 "make it a StatefulWindowedBolt, whose windows are in the state"
             )
@@ -129,7 +128,7 @@ def check_spouts(
     is_transactional: bool,
     is_exact: bool,
 ) -> None:
-    """Raise NotOnSparkError for a spout without a source that needs one or has no end, and for a wrong limit.
+    """Raise TopologyError for a spout without a source that needs one or has no end, and for a wrong limit.
 
     Args:
         topology: The topology.
@@ -142,17 +141,17 @@ def check_spouts(
     for id, limit in limits.items():
         if id not in spouts or id in sourced:
             why = "has a source" if id in sourced else f"is no spout; {did_you_mean(id, spouts)}"
-            raise NotOnSparkError(f"limits: {id!r} {why}")
+            raise TopologyError(f"limits: {id!r} {why}")
         if type(limit) is not int or limit < 0:
-            raise NotOnSparkError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
+            raise TopologyError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
     for id, spec in spouts.items():
         if id not in sourced and is_transactional:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {id!r} makes transactions, and here the rows of its source are one: give it a source, "
                 f"{{{id!r}: rdd}}"
             )
         if id not in sourced and is_exact:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {id!r} has no source, and with exact alignment what fails is read again from the start: give it "
                 f"one, {{{id!r}: rdd}}"
             )
@@ -171,7 +170,7 @@ def outputs_of(topology: Topology, wanted: Iterable[str | tuple[str, str]] | Non
         keys = [key for key in every if key == each or key[0] == each]
         if not keys:
             component = each if isinstance(each, str) else each[0]
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"outputs: there is no stream {each!r}; {did_you_mean(str(component), {key[0] for key in every})}"
             )
         found += [key for key in keys if key not in found]
@@ -179,11 +178,11 @@ def outputs_of(topology: Topology, wanted: Iterable[str | tuple[str, str]] | Non
 
 
 def check_maps(topology: Topology, master: str) -> None:
-    """Raise NotOnSparkError for a map among a bolt's attributes that the bolt's tasks can't reach."""
+    """Raise TopologyError for a map among a bolt's attributes that the bolt's tasks can't reach."""
     for spec in topology.bolts.values():
         for found in maps_of(innermost(spec.component)):
             if not found.backing.durable or (found.backing.local and not master.startswith("local")):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"bolt {spec.id!r} updates a map ({found.backing.describe()}), which the executors of {master} don't share: "
                     "give it one on a server, such as a RedisBacking"
                 )
@@ -199,7 +198,7 @@ _USERS = Lock()
 def by_value(topology: Topology, *kinds: type[StateProvider | Store]) -> Iterator[None]:
     """Pickle the modules of the topology, and of its state provider and store, whole in this context, unless they are installed.
 
-    Raises NotOnSparkError, with the component's id or the class, when one can't be pickled.
+    Raises TopologyError, with the component's id or the class, when one can't be pickled.
     """
     taken: list[ModuleType] = []
     try:
@@ -208,14 +207,14 @@ def by_value(topology: Topology, *kinds: type[StateProvider | Store]) -> Iterato
             try:
                 cloudpickle.dumps(spec)
             except Exception as error:
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"{spec.kind} {spec.id!r} can't be sent to Spark's executors ({error}): make in initialize() what "
                     "can't be pickled, such as connections, files and locks"
                 ) from error
         try:
             cloudpickle.dumps(kinds)
         except Exception as error:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{' and '.join(map(str, kinds))} can't be sent to Spark's executors ({error}): make in its methods what can't be "
                 "pickled, such as connections and locks, not in its module"
             ) from error

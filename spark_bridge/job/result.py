@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
 from spark_bridge.job.columns import Rows, declared_schema
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.watch import SPARK_ERRORS
 
 if TYPE_CHECKING:
@@ -57,15 +57,15 @@ def check_sink(spark: SparkSession, form: str, mode: str = "error") -> None:
         mode: What to do if there is something already.
 
     Raises:
-        NotOnSparkError: The format or the mode is unknown, or the session lacks the format's package.
+        TopologyError: The format or the mode is unknown, or the session lacks the format's package.
     """
     if form not in FORMATS:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"format {form!r} is none of {', '.join(FORMATS)}; for others use Spark's own writer, "
             "result.dataframe(...).write.format(...)"
         )
     if mode not in MODES:
-        raise NotOnSparkError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        raise TopologyError(f"mode {mode!r} is none of {', '.join(MODES)}")
     if form not in _PACKAGES:
         return
     try:
@@ -74,7 +74,7 @@ def check_sink(spark: SparkSession, form: str, mode: str = "error") -> None:
         if "[DATA_SOURCE_NOT_FOUND]" in str(error):
             package, settings = _PACKAGES[form]
             package = package.format(spark=".".join(spark.version.split(".")[:2]))
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"this session can't write the format {form!r}: start it with spark.jars.packages={package}, if there is one for "
                 f"Spark {spark.version}, and with {settings}"
             ) from None
@@ -213,7 +213,7 @@ class JobResult:
         Raises:
             SparkJobError: The values of one field have types that no column can have together (give ``schema`` then),
                 the stream was not kept, or the outputs were given back.
-            NotOnSparkError: The schema has a type that no value of a tuple is, or another number of columns.
+            TopologyError: The schema has a type that no value of a tuple is, or another number of columns.
         """
         key = self._key(component, stream)
         declared = self.topology.components[component].streams[stream]
@@ -221,7 +221,7 @@ class JobResult:
         if isinstance(schema, str):
             parsed = types.DataType.fromDDL(schema)
             if not isinstance(parsed, types.StructType):
-                raise NotOnSparkError(f"schema={schema!r} names no columns; write {f'{fields[0]} {schema}'!r}")
+                raise TopologyError(f"schema={schema!r} names no columns; write {f'{fields[0]} {schema}'!r}")
             schema = parsed
         if schema is None and declared.types is not None:
             schema = declared_schema(fields, declared.types)
@@ -265,7 +265,7 @@ class JobResult:
 
         Raises:
             SparkJobError: As ``dataframe`` does.
-            NotOnSparkError: The format or mode is unknown, or the session lacks the format's package.
+            TopologyError: The format or mode is unknown, or the session lacks the format's package.
         """
         check_sink(self._spark, format, mode)
         if format == "json" and schema is None:

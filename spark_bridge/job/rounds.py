@@ -7,9 +7,9 @@ from array import array
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
 from spark_bridge.job.blocks import REPORT
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.layout import StageSource
 from spark_bridge.job.routes import row_of
 from spark_bridge.job.sources import SourceReader

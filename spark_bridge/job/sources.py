@@ -12,20 +12,20 @@ from zlib import crc32
 from pyspark.accumulators import AccumulatorParam
 
 from multilang.checksums import extended
+from multilang.component.errors import ChangedRowsError, ConnectorError
 from multilang.connectors.values import plain
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
+from multilang.settings import ALIGNMENT, EXACT, value
 from multilang.state.replayable import ReplayableSpout
-from multilang.state.settings import EXACT, alignment
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.stand_in import check_runs_here
 from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.plan import as_declared
 from spark_bridge.job.watch import SPARK_ERRORS, collected, raise_readable
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
-from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import by_place, converter, exact_rows, in_order, kinds_of
@@ -125,7 +125,7 @@ class SourceReader:
                 values = list(row)
             else:
                 values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
-        except SourceError as error:
+        except ConnectorError as error:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"
             ) from None
@@ -154,14 +154,14 @@ def _sum(rows: list[list[Any]]) -> int:
 def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:
     """Return the source of a spout's stream as an RDD, and the kinds of a DataFrame's columns.
 
-    Raises NotOnSparkError for what can't be a source.
+    Raises TopologyError for what can't be a source.
     """
     from pyspark import RDD
 
     if isinstance(given, RDD):
         return given, []
     if getattr(given, "isStreaming", False):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the source of {component!r} is a streaming DataFrame, which has no end: run it with stream_topology, or read it "
             "with spark.read"
         )
@@ -174,29 +174,29 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
 def columns_of(component: str, fields: Sequence[str], given: Any) -> DataFrame:
     """Return a stream's fields out of a DataFrame, streaming or not.
 
-    Raises NotOnSparkError as ``rows_of`` does.
+    Raises TopologyError as ``rows_of`` does.
     """
     schema = getattr(given, "schema", None)
     if schema is None or not hasattr(given, "columns"):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the source of {component!r} is an RDD or a DataFrame, not {shown(given, _MAX_SHOWN)}; "
             "make one of a list with sc.parallelize(...)"
         )
     names = list(given.columns)
     missing = [field for field in fields if field not in names]
     if missing:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(names)}: rename them with withColumnRenamed, or in the file"
         )
     twice = [field for field in fields if names.count(field) > 1]
     if twice:
-        raise NotOnSparkError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
+        raise TopologyError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
     wanted = by_place(given).select(*[f"c{names.index(field)}" for field in fields]).toDF(*fields)
     try:
         kinds_of(wanted.schema)
-    except SourceError as error:
-        raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
+    except ConnectorError as error:
+        raise TopologyError(f"the DataFrame for {component!r}: {error}") from error
     return wanted
 
 
@@ -209,7 +209,7 @@ def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
     """Return the sources by (spout, stream).
 
-    Raises NotOnSparkError for one of an unknown spout or stream, and for what belongs to another library.
+    Raises TopologyError for one of an unknown spout or stream, and for what belongs to another library.
     """
     found: dict[tuple[str, str], Any] = {}
     for key, given in sources.items():
@@ -217,24 +217,24 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
         spec = topology.components.get(component)
         if spec is None or spec.kind != "spout":
             what = "is a bolt" if spec is not None else "is no component"
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: {component!r} {what} of topology {topology.name!r}; name a spout: "
                 f"{did_you_mean(str(component), topology.spouts)}"
             )
         if stream is None:
             stream = next(iter(spec.streams)) if len(spec.streams) == 1 else "default"
         if stream not in spec.streams:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: spout {component!r} has no stream {stream!r}; name one by ({component!r}, stream): "
                 f"{did_you_mean(stream, spec.streams)}"
             )
         if (component, stream) in found:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: stream {stream!r} of {component!r} has two sources; union() makes one of them"
             )
         why_not = unsuitable(given)
         if why_not is not None:
-            raise NotOnSparkError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
+            raise TopologyError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
         found[component, stream] = given
     check_runs_here(topology, "Spark", {component for component, _ in found})
     return found
@@ -279,11 +279,11 @@ class Cut:
         after: States | None,
     ) -> None:
         self._declared = as_declared(topology)
-        self._is_exact = alignment(topology.conf) == EXACT
+        self._is_exact = value(topology.conf, ALIGNMENT) == EXACT
         self._positions: dict[str, Sequence[Any]] = dict(positions)
         self._ends: dict[str, _Ends] = {}
         if positions and after is None:
-            raise NotOnSparkError("positions are saved with the states: name their place, state or save_state")
+            raise TopologyError("positions are saved with the states: name their place, state or save_state")
         for spout, each in positions.items():
             self._check(spout, each)
         self.sources = dict(sources)
@@ -298,14 +298,14 @@ class Cut:
     def _check(self, spout: str, positions: Sequence[Any]) -> None:
         spec = self._declared.components.get(spout)
         if spec is None or spec.kind != "spout":
-            raise NotOnSparkError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
+            raise TopologyError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
         if not self._is_exact or not isinstance(spec.component, ReplayableSpout):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"positions: spout {spout!r} can't continue there: it must be a ReplayableSpout, and the topology must be "
                 "built with exact alignment"
             )
         if isinstance(positions, str) or len(positions) != spec.tasks or None in positions:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"positions: spout {spout!r} has {spec.tasks} tasks, and {positions!r} is not a list of one position for each of them"
             )
 
@@ -317,7 +317,7 @@ class Cut:
         spec = self._declared.components[spout]
         fields = fields_of_rows(spec, stream)
         if tuple(source.fields) != fields:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream {', '.join(fields)}"
             )
         begins: dict[int, Mark] = {}
@@ -328,18 +328,18 @@ class Cut:
             if before is not None:
                 begins = marks_of(before.positions(spout))
             if spout in self._positions:
-                raise NotOnSparkError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
+                raise TopologyError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
             self._check_begins(spout, begins, ends)
             try:
                 totals = Comparison(
                     source, begins, "the jobs and topologies whose state this is", "an empty state"
                 ).finish()
             except ChangedRowsError as error:
-                raise NotOnSparkError(str(error)) from error
+                raise TopologyError(str(error)) from error
             if after is not None:
                 sums = self._ends[spout] = _Ends(source, ends, spec.tasks, spark)
         elif after is not None:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"where the source of {spout!r} ends can't be saved with the states, so that the live topology would read it "
                 "from the beginning: make the spout a ReplayablePartitionSpout, with exact alignment; or give an RDD or a "
                 "DataFrame of what it does not read"
@@ -353,7 +353,7 @@ class Cut:
     def _check_begins(self, spout: str, begins: Mapping[int, Mark], ends: Mapping[int, int]) -> None:
         for partition, mark in begins.items():
             if mark.watermark > ends.get(partition, 0):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the state has {mark.watermark} rows of partition {partition} of the source of {spout!r}, which ends at "
                     f"{ends.get(partition, 0)}: this is another source, or a cut before the state's"
                 )
@@ -411,7 +411,7 @@ def _reader(
             while offset < end:
                 rows = source.read(partition, offset, min(_BLOCK, end - offset))
                 if not rows:
-                    raise SourceError(
+                    raise ConnectorError(
                         f"partition {partition} of {source.name!r} ends at {offset}, and had {end} rows before"
                     )
                 if found is not None:

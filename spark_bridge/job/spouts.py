@@ -13,6 +13,7 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
+from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol import Emit, Sync
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
@@ -24,10 +25,10 @@ from multilang.runtime.program import ProgramDiedError
 from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS, Restarts
 from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
+from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.bolts import ProgramTask
 from spark_bridge.job.collector import links_of
-from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -111,11 +112,11 @@ class Lives:
 
 
 def check_bound(spec: ComponentSpec, limit: int | None) -> None:
-    """Raise NotOnSparkError for a spout that has no end."""
+    """Raise TopologyError for a spout that has no end."""
     if isinstance(spec.component, ShellComponent):
         return  # the answer to its first next shows whether it can say when it is exhausted
     if getattr(type(spec.component), "exhausted", None) is Spout.exhausted and limit is None:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
             f"exhausted() in {type(spec.component).__name__}, or bound it, limits={{{spec.id!r}: 100_000}}"
         )
@@ -197,7 +198,7 @@ class _Task(Emitting):
                 said = describe(error, component, None, "in initialize")
                 wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
                 if attempt == START_ATTEMPTS or wrong:
-                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
                 self.links.report(self.plan, said)
         if self.position is not None:
             component.seek(self.position)
@@ -285,7 +286,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
     """One task. ``left``: how many tuples it may emit.
 
     A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
-    Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
+    Raises SparkJobError when that was too often, and TopologyError when it can't say whether it has an end.
     """
 
     kind = "spout"
@@ -325,7 +326,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
         lives = self._command("next")
         if lives and self._said is None and self.left == float("inf"):
             name = self.plan.spec.command[0]  # type: ignore[index]
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {self.plan.component!r} is the program {name!r}, whose sync does not say whether it "
                 f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
                 f"limits={{{self.plan.component!r}: 100_000}}"

@@ -15,12 +15,13 @@ import pickle
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.component.errors import ConfigError
+from multilang.errors import SparkJobError
+from multilang.settings import STORE
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.api import KeyValueState
 from multilang.state.bolt import Stateful, promise_state
 from multilang.state.checked import check_whole, noted_whole, state_of, txids_of
 from multilang.state.databases import MemoryStateProvider
-from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -39,11 +40,11 @@ from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
 from multilang.state.stored import Saved, StoredState
 from multilang.store.calls import is_own
+from multilang.store.errors import StateError
 from multilang.store.interface import Store
 from multilang.store.opening import carry, is_url, open_store
-from multilang.store.settings import STORE
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.bolts import StageBolt
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError, check_next, check_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -180,8 +181,29 @@ def conf_of(where: Where) -> dict[str, Any]:
     try:
         open_store(url, setting="state").close()
     except ConfigError as problem:
-        raise NotOnSparkError(str(problem)) from None
+        raise TopologyError(str(problem)) from None
     return {PROVIDER: None, CONFIG: {}, STORE: url}
+
+
+def check_next(batch: int, last: int | None, where: str) -> None:
+    """Raise SparkJobError unless ``batch`` follows the query's last batch that ``where`` has (None: it has none)."""
+    if batch != (0 if last is None else last + 1):
+        seen = "no batch of this query" if last is None else f"its batches up to {last}"
+        raise SparkJobError(
+            f"the checkpoint is at batch {batch}, and {where} has {seen}: they don't belong together. Name the place that the "
+            "query had; or begin a new checkpoint, which reads its sources from their beginning, and with it an empty place"
+        )
+
+
+def check_rows(batch: int, rows: object, known: object, where: str) -> None:
+    """Raise SparkJobError if a batch that ``where`` has was planned anew, with other ``rows`` than the ``known`` ones."""
+    if None not in (rows, known) and rows != known:
+        raise SparkJobError(
+            f"batch {batch} has other rows in this checkpoint than those that {where} has of it, so that some would be counted twice or "
+            "not at all: the checkpoint is an older copy, or lost its last files with its machine, and Spark has planned the batch "
+            "anew. Give the query the checkpoint as it was; or begin a new checkpoint, which reads its sources from their "
+            "beginning, and with it an empty place"
+        )
 
 
 class _Begun:
@@ -228,7 +250,7 @@ class States(_Begun):
     ``where``: None for the place in the conf.
 
     ``conf``: the entries with which a task reads them. Raises StateError for a store that can't be used,
-    NotOnSparkError for states of another topology.
+    TopologyError for states of another topology.
     """
 
     def __init__(self, topology: Topology, where: Where | None) -> None:
@@ -436,7 +458,7 @@ class States(_Begun):
             before = stored.get(component, tasks)
             if before != tasks:
                 is_source = isinstance(self.topology[component].component, SourceExecutor)
-                raise NotOnSparkError(divided_otherwise(component, before, tasks, self.describe(), is_source))
+                raise TopologyError(divided_otherwise(component, before, tasks, self.describe(), is_source))
         self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})
 
 
@@ -447,7 +469,7 @@ def initial_and_saved(
     if not is_stateful(topology):
         if initial is None and save is None:
             return None, None
-        raise NotOnSparkError(
+        raise TopologyError(
             f"topology {topology.name!r} has no stateful bolt, whose state could be read or saved: leave out state, initial_state and save_state"
         )
     same = initial is not None and save is not None and conf_of(initial) == conf_of(save)

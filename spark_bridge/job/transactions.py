@@ -21,8 +21,9 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
+from multilang.errors import SparkJobError
 from multilang.runtime.plan import storm_id
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
 from multilang.transactional.names import CURRENT, METADATA, RUNS
@@ -30,7 +31,7 @@ from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
 from spark_bridge.job.bolts import StageBolt
-from spark_bridge.job.errors import SparkJobError, check_next, check_rows
+from spark_bridge.job.state import check_next, check_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from multilang import __version__
 from multilang.child.garbage import collect_rarely
 from multilang.component.repeats import Repeats, kind_of
+from multilang.errors import SparkJobError
 from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
 from multilang.runtime.plan import TaskPlan
 from multilang.runtime.task import Later
@@ -29,7 +30,6 @@ from spark_bridge.executors import freeze_once
 from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
 from spark_bridge.job.bolts import ShellBoltTask, StageBolt
 from spark_bridge.job.collector import links_of
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
 from spark_bridge.job.state import StatefulTask
 from spark_bridge.job.transactions import Batch, TransactionalTask

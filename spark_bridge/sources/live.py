@@ -17,10 +17,10 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from multilang.component.errors import ConnectorError, SourceUnavailable
 from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.installed import unsuitable
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, Width, blocks_of
-from spark_bridge.sources.errors import SourceError, SourceUnavailable
 from spark_bridge.sources.values import exact_rows
 from spark_bridge.sources.workers import Workers
 
@@ -57,7 +57,7 @@ class RDDSource(BlockSource):
         block_rows: The number of rows that are sent to a spout's process at once.
 
     Raises:
-        SourceError: A column's type has no JSON form.
+        ConnectorError: A column's type has no JSON form.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class RDDSource(BlockSource):
         super().__init__()
         rdd, named, kinds = rdd_and_kinds(rows, fields)
         if block_rows < 1:
-            raise SourceError(f"block_rows={block_rows}: a block has at least one row")
+            raise ConnectorError(f"block_rows={block_rows}: a block has at least one row")
         self._tag = f"rdd-{uuid.uuid4().hex}"
         self._name = name or f"an RDD of {rdd.getNumPartitions()} partitions"
         self._fields = named
@@ -87,7 +87,7 @@ class RDDSource(BlockSource):
         self._finished: set[int] = set()
         self._width = Width(READ_AHEAD_BYTES)
         self._ahead = Workers(_JOBS_AHEAD, "read-ahead")
-        self._failed: SourceError | None = None
+        self._failed: ConnectorError | None = None
         self._closed = False
         if persist:
             self._keep()
@@ -113,7 +113,7 @@ class RDDSource(BlockSource):
         return self._block_rows
 
     @property
-    def failed(self) -> SourceError | None:
+    def failed(self) -> ConnectorError | None:
         """The error after which nothing more can be read, such as changed rows or a failed job, or None."""
         return self._failed
 
@@ -126,11 +126,11 @@ class RDDSource(BlockSource):
 
         Raises:
             ChangedRowsError: The rows have changed.
-            SourceError: There is no such partition, or a job failed.
+            ConnectorError: There is no such partition, or a job failed.
             SourceUnavailable: The source was closed.
         """
         if not 0 <= partition < self._partitions:
-            raise SourceError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
+            raise ConnectorError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
         if self._failed is not None:
             raise self._failed
         with self._lock:
@@ -143,7 +143,7 @@ class RDDSource(BlockSource):
             if not self._closed:
                 raise
             raise SourceUnavailable(f"the source {self._name!r} was closed") from None
-        except SourceError as error:
+        except ConnectorError as error:
             self._failed = error  # rows that were given out can't be read again, which concerns every reader
             raise
 
@@ -193,7 +193,7 @@ class RDDSource(BlockSource):
         return _View(self)  # each task of an embedded cluster in this process decodes its own blocks
 
     def __reduce__(self) -> Any:
-        raise SourceError(
+        raise ConnectorError(
             "an RDDSource lives in the Spark driver and can't be given to another process; "
             "serve(rdd).source can: it reads from here over a socket"
         )
@@ -356,7 +356,7 @@ class _Share:
     def result(self) -> list[Block]:
         try:
             return [self._block.result()]
-        except SourceError:
+        except ConnectorError:
             return self._source.run(self._partition, 0, 1)
 
 
@@ -506,7 +506,7 @@ def rdd_and_kinds(
 ) -> tuple[RDD[Any], tuple[str, ...], list[Kind] | None]:
     """Return the RDD, the fields, and the kinds of a DataFrame's columns.
 
-    Raises SourceError for types without a JSON form.
+    Raises ConnectorError for types without a JSON form.
     """
     from pyspark import RDD
     from pyspark.errors import PySparkException
@@ -515,12 +515,12 @@ def rdd_and_kinds(
         return rows, tuple(fields or ("value",)), None
     why_not = unsuitable(rows)
     if why_not is not None:
-        raise SourceError(f"{type(rows).__name__} can't be a source: {why_not}")
+        raise ConnectorError(f"{type(rows).__name__} can't be a source: {why_not}")
     schema = getattr(rows, "schema", None)
     if schema is None:
-        raise SourceError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
+        raise ConnectorError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
     if getattr(rows, "isStreaming", False):
-        raise SourceError(
+        raise ConnectorError(
             "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
             "spark_bridge.stream.stream_topology"
         )
@@ -530,5 +530,5 @@ def rdd_and_kinds(
         raise source_error(error, "the DataFrame can't be read") from None
     names = tuple(field.name for field in schema.fields)
     if fields is not None and len(fields) != len(names):
-        raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
+        raise ConnectorError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
     return rdd, tuple(fields or names), kinds

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConnectorError
 from multilang.plain import plain_rows
-from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.values import in_order
 
 TYPE_CHECKING = False
@@ -113,7 +113,7 @@ class PartitionSource:
 
         Raises:
             SourceUnavailable: The source can't be read at present; a retry may help.
-            SourceError: The source can't be read; a retry would not help.
+            ConnectorError: The source can't be read; a retry would not help.
         """
         raise NotImplementedError
 
@@ -179,7 +179,7 @@ class Until(PartitionSource):
         self.asks = source.asks
         missing = [each for each in range(source.partitions) if each not in ends]
         if missing or len(ends) > source.partitions:
-            raise SourceError(
+            raise ConnectorError(
                 f"the ends of source {source.name!r} are those of its {source.partitions} partitions, from 0 on: "
                 f"{f'partition {missing[0]} has none' if missing else f'{sorted(ends)} are more'}"
             )
@@ -226,7 +226,7 @@ class ListSource(PartitionSource):
         name: The source's name in messages.
 
     Raises:
-        SourceError: A row has another number of values than there are fields.
+        ConnectorError: A row has another number of values than there are fields.
     """
 
     waits = False
@@ -244,7 +244,7 @@ class ListSource(PartitionSource):
         for number, partition in enumerate(self._partitions):
             for offset, row in enumerate(partition):
                 if len(row) != width:
-                    raise SourceError(
+                    raise ConnectorError(
                         f"row {offset} of partition {number} has {len(row)} values for {width} fields {list(fields)!r}"
                     )
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from multilang.component.errors import ChangedRowsError, ConnectorError
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import MARKS as STORE
+from multilang.settings import STORE as COMMON
 from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
 from multilang.store.interface import Store, unheard
 from multilang.store.opening import open_store
-from multilang.store.settings import MARKS as STORE
-from multilang.store.settings import STORE as COMMON
 from multilang.store.settings import state_file, url_of
-from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import PartitionSource
 
 
-GROUP = "multilang.source.group"
 _PLACES = "source/"
 _MARKS = "marks"  # partition -> its mark
 _READERS = "readers"  # partition -> the token of the task that reads it
@@ -297,7 +296,7 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
         The number of partitions.
 
     Raises:
-        SourceError: There is no progress of ``old``, or there is one of ``new``.
+        ConnectorError: There is no progress of ``old``, or there is one of ``new``.
         InUseError: A topology reads for one of them now.
     """
     with _opened(store) as opened:
@@ -305,13 +304,13 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
 
         def check() -> None:
             if _read(target.load()):
-                raise SourceError(
+                raise ConnectorError(
                     f"{opened.describe()} has progress of {target.group!r} already: forget_progress(STORE, {group!r}, {new!r}) first"
                 )
 
         last = stored_owner(opened, place_of_group(source.group))
         if last is None or not _read(source.load()):
-            raise SourceError(f"{opened.describe()} has no progress of {source.group!r}")
+            raise ConnectorError(f"{opened.describe()} has no progress of {source.group!r}")
         check()
         with _idle(source, last.topology), _idle(target, last.topology):
             check()  # once more, since nobody else writes now

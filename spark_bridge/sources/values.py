@@ -16,10 +16,10 @@ from __future__ import annotations
 from functools import lru_cache, reduce
 from operator import or_
 
+from multilang.component.errors import ConnectorError
 from multilang.connectors.values import base64_text, iso_text, plain, timestamp_text
 from multilang.protocol.codec import encode_values, reason_against
 from multilang.protocol.errors import UnserializableValue
-from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,13 +59,15 @@ _NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 def kinds_of(schema: Any) -> list[Kind]:
     """Return the kind of each column of a DataFrame's schema.
 
-    Raises SourceError with the name of a column that has none, and for a column without a name.
+    Raises ConnectorError with the name of a column that has none, and for a column without a name.
     """
     twice = _twice(schema)
     if twice is not None:
-        raise SourceError(f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each")
+        raise ConnectorError(
+            f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each"
+        )
     if "" in schema.names:
-        raise SourceError(
+        raise ConnectorError(
             f"column {schema.names.index('') + 1} of the DataFrame has no name, and a tuple's field has one; name it with df.toDF(...)"
         )
     return [_kind(field.dataType, field.name) for field in schema.fields]
@@ -92,12 +94,12 @@ def _kind(kind: Any, column: str) -> Kind:
     if name == "struct":
         twice = _twice(kind)
         if twice is not None:
-            raise SourceError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
+            raise ConnectorError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
         return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
     if name == "map" and kind.keyType.typeName() == "string":
         return ["map", _kind(kind.valueType, column)]
     said = kind.simpleString()
-    raise SourceError(
+    raise ConnectorError(
         f"column {column!r} has the type {said}, which has no JSON form; cast it first, for one "
         f"df.withColumn({column!r}, df[{column!r}].cast('string'))"
     )
@@ -160,7 +162,7 @@ _CONVERTERS: dict[str, Convert] = {
 
 
 def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
-    """Return a row as a JSON array. Raises SourceError with the field's name for a value that has no JSON form."""
+    """Return a row as a JSON array. Raises ConnectorError with the field's name for a value that has no JSON form."""
     try:
         return encode_values(row)
     except UnserializableValue:
@@ -173,7 +175,7 @@ def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
         except UnserializableValue as error:
             reason = error.reason
         if reason is not None:
-            raise SourceError(f"field {name!r}: {reason}")
+            raise ConnectorError(f"field {name!r}: {reason}")
     return encode_values(values)
 
 
@@ -188,7 +190,7 @@ def in_order(row: Sequence[Any], fields: tuple[str, ...]) -> list[Any]:
         fields: The stream's fields.
 
     Raises:
-        SourceError: Some fields are among the row's names, at other places, so that neither names nor places can be meant.
+        ConnectorError: Some fields are among the row's names, at other places, so that neither names nor places can be meant.
     """
     kind = type(row)
     if kind is tuple or kind is list:
@@ -205,13 +207,13 @@ def _places(names: tuple[str, ...], fields: tuple[str, ...]) -> tuple[int, ...] 
         return None
     twice = [field for field in fields if names.count(field) > 1]
     if twice:
-        raise SourceError(f"the row has two values {twice[0]!r}, of {', '.join(names)}; rename one")
+        raise ConnectorError(f"the row has two values {twice[0]!r}, of {', '.join(names)}; rename one")
     if all(field in names for field in fields):
         return tuple(map(names.index, fields))
     moved = [field for place, field in enumerate(fields) if field in names and names.index(field) != place]
     if moved:
         missing = [field for field in fields if field not in names]
-        raise SourceError(
+        raise ConnectorError(
             f"the row's values are {', '.join(names)}, and the fields {', '.join(fields)}: {moved[0]!r} stands elsewhere, and "
             f"{missing[0]!r} is not there; give the values the fields' names, or map the rows to plain tuples in the fields' order"
         )
@@ -221,7 +223,7 @@ def _places(names: tuple[str, ...], fields: tuple[str, ...]) -> tuple[int, ...] 
 _TIMES = frozenset(["date", "timestamp", "timestamp_ntz"])
 _TEXTS = frozenset(["string", "char", "varchar"])
 _MAX_SHOWN = 200  # characters of a value in a message
-_RAISED = f"{SourceError.__module__}.{SourceError.__name__}: "  # as if Python had raised it
+_RAISED = f"{ConnectorError.__module__}.{ConnectorError.__name__}: "  # as if Python had raised it
 
 
 def exact_rows(frame: DataFrame) -> tuple[RDD[Any], list[Kind]]:
@@ -234,7 +236,7 @@ def exact_rows(frame: DataFrame) -> tuple[RDD[Any], list[Kind]]:
         frame: The DataFrame.
 
     Raises:
-        SourceError: A column's type has no JSON form.
+        ConnectorError: A column's type has no JSON form.
     """
     kinds = kinds_of(frame.schema)
     placed = checked(frame)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from multilang.protocol.codec import dumps
+from multilang.topology.errors import TopologyError
 from multilang.topology.identity import submission
 from multilang.transactional.api import AnySpout
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.plan import as_declared
 from spark_bridge.job.sources import columns_of, fields_of_rows
 from spark_bridge.sources.values import by_place
@@ -49,14 +49,14 @@ class Frames:
         sources = {**given, **own}
         self._own = own.keys()
         if not sources:
-            raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
+            raise TopologyError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
         self._keys = sorted(sources)  # sorted, because Spark's checkpoint identifies sources only by their order
         frames: list[DataFrame] = []
         for component, stream in self._keys:
             source = sources[component, stream]
             fields = fields_of_rows(topology.components[component], stream)
             if not getattr(source, "isStreaming", False):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the source of {component!r} is not a streaming DataFrame: make it with spark.readStream, or run what is "
                     "bounded with run_topology"
                 )
@@ -101,7 +101,7 @@ def own_spouts(
 ) -> dict[tuple[str, str], DataFrame]:
     """Return (spout, stream) -> what it emits, for each spout without a source, as rows for ``values_of``.
 
-    Raises NotOnSparkError where a spout can't run so.
+    Raises TopologyError where a spout can't run so.
     """
     sourced = {component for component, _ in sources}
     found = {}
@@ -142,7 +142,7 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
     elif folder is None:
         problem = f"{checkpoint} is no folder on this machine, where the log of what it emitted could be"
     if spark is None or origin is None or problem:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"spout {id!r} has no source, and can't run as it is ({problem}): give it one, {{{id!r}: spark.readStream...}}"
         )
     register_spouts(spark)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 
-from multilang.state.settings import EXACT, alignment
+from multilang.settings import ALIGNMENT, EXACT, value
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.columns import check_types
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.plan import as_declared, check_maps, check_query, is_transactional, outputs_of
 from spark_bridge.job.run import JobRun, RunSpec
 from spark_bridge.job.sources import check_sources
@@ -91,7 +91,7 @@ def stream_topology(
         The running query.
 
     Raises:
-        NotOnSparkError: Spark can't express the topology, or the checkpoint is that of another topology.
+        TopologyError: Spark can't express the topology, or the checkpoint is that of another topology.
         StateError: The states can't be used.
     """
     checkpoint = os.fspath(checkpoint)
@@ -104,9 +104,7 @@ def stream_topology(
     spark = frames.session
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):
-        raise NotOnSparkError(
-            f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state"
-        )
+        raise TopologyError(f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state")
     log: States | Transactions | None = None
     handover: Handover | None = None
     if is_stateful(whole):
@@ -115,7 +113,7 @@ def stream_topology(
         check_maps(declared, str(spark.sparkContext.master))
         log = Transactions(whole)
     try:
-        if isinstance(log, States) and alignment(whole.conf) == EXACT:
+        if isinstance(log, States) and value(whole.conf, ALIGNMENT) == EXACT:
             folder = local_folder(spark, checkpoint)
             handover = Handover(log, {spout: log_of(folder, spout) for spout, _ in own})
         if each_batch is None and outputs is None:

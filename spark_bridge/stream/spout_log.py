@@ -12,10 +12,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
 from multilang.store.opening import open_store
 from multilang.store.settings import url_of
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from multilang.topology.errors import TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -201,7 +202,7 @@ class SpoutLog:
 class Handover:
     """The positions of a query's spouts. ``logs``: spout -> its log, which no process has opened yet.
 
-    Raises NotOnSparkError when the states have changed without this query.
+    Raises TopologyError when the states have changed without this query.
     """
 
     def __init__(self, states: States, logs: Mapping[str, str]) -> None:
@@ -231,7 +232,7 @@ class Handover:
                 self._states.follow(spout, (log.id, 0))
             row = self._states.followed(spout, log.id)
             if row is None:
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the state in {self._states.describe()} has gone on without this query, and spout {spout!r} with it, so that "
                     f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
                     "spouts go on where the state is"

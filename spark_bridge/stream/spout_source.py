@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state.replayable import ReplayableSpout
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.columns import Rows
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.spouts import SpoutFeed
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
@@ -79,7 +80,7 @@ class StormSpoutSource(DataSource):
         return SpoutReader(dict(self.options), schema)
 
     def reader(self, schema: StructType) -> Any:
-        raise NotOnSparkError(
+        raise TopologyError(
             "storm_spout is for streams, where a crash loses nothing: spark.readStream.format('storm_spout'), with "
             ".trigger(availableNow=True) for a spout that comes to an end; or run_topology, which runs such a spout itself"
         )
@@ -188,7 +189,7 @@ class RunningSpout:
         topology = self._declared.topology
         positions, tasks = self.log.positions(), topology.components[self._declared.id].tasks
         if positions and len(positions) != tasks:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{self.log.name} has the positions of {len(positions)} tasks, and spout {self._declared.id!r} has "
                 f"{tasks} now, which would divide what there is in another way: give it as many as before, or begin a new log "
                 "and a new checkpoint"
@@ -260,7 +261,7 @@ def _end_with(parent: int) -> None:
 def _rows_of(declared: SpoutOptions, schema: StructType) -> Rows:
     """Return the conversion of the spout's tuples to rows of a schema, which has the stream's fields in their order."""
     if schema.names != declared.fields:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"spout {declared.id!r} emits the fields {', '.join(declared.fields)}, and the schema has {', '.join(schema.names)}"
         )
     advice = "its tuples are kept by the spout. Give another schema: string takes anything"
