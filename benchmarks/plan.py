@@ -2,8 +2,8 @@
 
     python -m benchmarks.plan [ROUNDS]
 
-The word count runs on the embedded cluster with processes. Its costs are measured with one task of each bolt, in blocks and with
-tuples that travel alone, between which the plan lies; then the same sentences go through 1, 2 and 4 tasks of each, and the CPU time of all
+The word count runs on the embedded cluster with processes. Its costs are measured with one task of each bolt, in blocks of what comes of
+one tuple and with tuples that travel alone, between which the plan lies; then the same sentences go through 1, 2 and 4 tasks of each, and the CPU time of all
 components for a sentence is compared with the nearer end. The exit status is 1 if a median is off by more than a quarter.
 """
 
@@ -13,18 +13,15 @@ import argparse
 import statistics
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.exchange.word_count import Count, Sentences, Split
 from multilang import TopologyBuilder
-from multilang.local.measured import measure
-from multilang.runtime.sizing import size
+from multilang.local.sizing import measure
 
 if TYPE_CHECKING:
     from multilang import Topology
-    from multilang.runtime.sizing import Costs
 
 TASKS = (1, 2, 4)
 SENTENCES = 12_000
@@ -40,16 +37,13 @@ def built(tasks: int) -> Topology:
     return builder.build("word-count", conf={"topology.max.spout.pending": 1000})
 
 
-def measured(tasks: int) -> Costs:
-    """Return the costs with so many tasks."""
+def cpus(tasks: int, way: str = "root") -> float:
+    """Return the measured CPUs of so many tasks for 10,000 sentences a second, whose tuples travel in a way of multilang.exchange."""
     with tempfile.TemporaryDirectory() as folder:
-        conf = {"bench.sentences": SENTENCES, "bench.rate": 0, "bench.result": str(Path(folder, "result"))}
-        return measure(built(tasks), 120, conf)
-
-
-def cpus(costs: Costs) -> float:
-    """Return the CPUs for 10,000 sentences a second, as they were measured."""
-    return size(replace(costs, alone=None), 10_000).cpus
+        result = str(Path(folder, "result"))
+        conf = {"bench.sentences": SENTENCES, "bench.rate": 0, "bench.result": result, "multilang.exchange": way}
+        costs, _ = measure(built(tasks).with_conf(conf), 120)
+    return sum(cost.cpus(10_000) for cost in costs)
 
 
 def main() -> None:
@@ -58,12 +52,9 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     ratios: dict[int, list[float]] = {tasks: [] for tasks in TASKS}
     for number in range(rounds):
-        planned = measured(1)
-        least = cpus(planned)
-        # In blocks of many tuples, more tasks change little, so that nothing is measured alone.
-        most = least if planned.alone is None else cpus(planned.alone)
+        least, most = cpus(1), cpus(1, "tuple")
         for tasks in TASKS if number % 2 == 0 else TASKS[::-1]:
-            used = cpus(measured(tasks))
+            used = cpus(tasks)
             ratios[tasks].append(used / min(max(used, least), most))
             print(
                 f"{tasks} tasks: planned {least:.3f} to {most:.3f} CPUs for 10,000 sentences/s, used {used:.3f}",

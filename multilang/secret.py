@@ -46,11 +46,6 @@ class Secret:
         self._value: str | Mapping[str, str] = value
         self.what = what
 
-    @property
-    def is_plain(self) -> bool:
-        """True if the secret was given as its text, so that it is wherever the conf is."""
-        return isinstance(self._value, str)
-
     def reveal(self) -> str:
         """Return the secret's text, read anew from its place; of a file, without the white space around it.
 

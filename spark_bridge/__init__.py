@@ -20,14 +20,13 @@ if TYPE_CHECKING:
     )
     from spark_bridge.sources.lists import ListSource
     from spark_bridge.sources.live import RDDSource
-    from spark_bridge.sources.opened import open_source
     from spark_bridge.sources.publish import publish
     from spark_bridge.sources.published import PublishedSource
     from spark_bridge.sources.serve import Served, serve
     from spark_bridge.sources.served import ServedSource
     from spark_bridge.sources.source import PartitionSource, Progress
     from spark_bridge.sources.store import SQLiteStore, forget_progress, rename_progress
-    from spark_bridge.spout import PartitionSpout
+    from spark_bridge.spout import PartitionSpout, open_source
     from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
 
 __all__ = [
@@ -68,14 +67,13 @@ __getattr__, __dir__ = lazily(
         ),
         "spark_bridge.sources.lists": ("ListSource",),
         "spark_bridge.sources.live": ("RDDSource",),
-        "spark_bridge.sources.opened": ("open_source",),
         "spark_bridge.sources.publish": ("publish",),
         "spark_bridge.sources.published": ("PublishedSource",),
         "spark_bridge.sources.serve": ("Served", "serve"),
         "spark_bridge.sources.served": ("ServedSource",),
         "spark_bridge.sources.source": ("PartitionSource", "Progress"),
         "spark_bridge.sources.store": ("SQLiteStore", "forget_progress", "rename_progress"),
-        "spark_bridge.spout": ("PartitionSpout",),
+        "spark_bridge.spout": ("PartitionSpout", "open_source"),
         "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
     },
 )

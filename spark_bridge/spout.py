@@ -454,8 +454,19 @@ class PartitionSpout(OverSource, Spout):
 
 
 def _opened(source: PartitionSource | str) -> PartitionSource:
-    if isinstance(source, str):
-        from spark_bridge.sources.opened import open_source
+    return open_source(source) if isinstance(source, str) else source
 
-        return open_source(source)
-    return source
+
+def open_source(where: str) -> PartitionSource:
+    """Return the source of a URL.
+
+    Args:
+        where: ``served://HOST:PORT``, or the folder that ``publish`` wrote (``file:///...``, ``s3://...``).
+    """
+    if where.startswith("served://"):
+        from spark_bridge.sources.served import ServedSource
+
+        return ServedSource(where)
+    from spark_bridge.sources.published import PublishedSource
+
+    return PublishedSource(where)

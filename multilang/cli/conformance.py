@@ -173,10 +173,9 @@ def _run(
     required: int | str | None,
     **options: Any,
 ) -> int:
-    from multilang.cli.conformance_view import write_result
+    from multilang.cli.conformance_view import to_junit, write_result
     from multilang.cli.view import console
     from multilang.conformance import Run
-    from multilang.conformance.junit import to_junit
     from multilang.conformance.page import to_page
     from multilang.conformance.soak import RandomRun
 

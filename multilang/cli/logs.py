@@ -19,9 +19,9 @@ from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.masked import harmless, masked_text
-from multilang.shipping.confs import nimbus_conf
 from multilang.shipping.errors import NimbusError, RefusedError
 from multilang.shipping.log_records import LEVELS, RecordReader
+from multilang.shipping.nimbus import nimbus_conf
 from multilang.shipping.worker_logs import (
     LOGVIEWER_PORT,
     FollowedFile,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +15,9 @@ from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, STAND_IN, conf_
 from multilang.cli.live import PAGE, shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.settings import ProjectCommand
-from multilang.cli.spark_fault import SparkFault
 from multilang.cli.spark_files import (
     FORMATS,
+    SparkFault,
     broken_source,
     check_folders,
     check_output,
@@ -25,11 +28,18 @@ from multilang.cli.spark_files import (
     writer,
 )
 from multilang.cli.spark_view import SparkLine, show_result
+from multilang.cli.view import console
 from multilang.component.errors import ConfigError
+from multilang.protocol.codec import dumps
 from multilang.state.errors import StateError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from multilang.topology import Topology
+    from spark_bridge.stream import BatchProgress, TopologyQuery
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def _pairs(what: str) -> Any:
@@ -180,13 +190,12 @@ def _run(
     check_folders(output, outputs_of(as_declared(loaded), kept or None))
     try:
         if stream:
-            from multilang.cli.spark_stream import run_stream
             from spark_bridge.stream import stream_topology
 
             with session(master, loaded.name, spark_conf) as spark:
                 if output is not None:
                     check_sink(spark, form)
-                return run_stream(
+                return _run_stream(
                     lambda tell: stream_topology(
                         loaded,
                         {name: streaming(spark, loaded, name, file) for name, file in sources.items()},
@@ -261,3 +270,56 @@ def _number(name: str, text: str) -> int:
     if not text.isdecimal():
         raise SparkFault(f"--limit {name}={text}: {text!r} is not a number of tuples")
     return int(text)
+
+
+def _run_stream(
+    start: Callable[[Callable[[BatchProgress], None]], TopologyQuery],
+    name: str,
+    *,
+    page: int | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Run the query that ``start`` starts until it ends or a SIGINT or SIGTERM comes, and print each batch's
+    progress.
+    """
+    shown = console(sys.stderr)
+    batches = 0
+
+    def say(text: str) -> None:
+        shown.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def tell(progress: BatchProgress) -> None:
+        nonlocal batches
+        batches += 1
+        if as_json:
+            print(dumps(asdict(progress)), flush=True)
+        if not quiet:
+            say(f"{name} (spark) {progress}")
+
+    asked: list[int] = []
+    former = {number: signal.signal(number, lambda sent, _: asked.append(sent)) for number in _SIGNALS}
+    try:
+        query = start(tell)
+        try:
+            with shown_on_page(page, query.status, say):
+                while not asked:
+                    try:
+                        query.wait(timeout=0.2)
+                        break
+                    except TimeoutError:
+                        pass
+        finally:
+            query.stop()
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    for each in query.failed[-10:]:
+        say(f"failed at every attempt: {each}")
+    status = query.status()
+    acked, lost = status.total("acked"), status.total("lost", None)
+    if not as_json:
+        print(f"{name}: {acked:,} rows acked in {batches} batches, {lost:,} lost")
+    if asked:
+        return exits.INTERRUPTED if asked[0] == signal.SIGINT else exits.TERMINATED
+    return exits.FAILED_TUPLES if lost else exits.OK

@@ -1,4 +1,4 @@
-"""The files that ``multilang spark`` reads as sources and writes as results."""
+"""The files that ``multilang spark`` reads as sources and writes as results, and the error of those that it can't."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.cli.spark_fault import SparkFault
+import click
+
+from multilang.cli import exits
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
@@ -28,6 +30,19 @@ _CSV: dict[str, Any] = {"header": True, "enforceSchema": False, **_STRICT}
 _INFERRED: dict[str, Any] = {**_CSV, "inferSchema": True}
 _ESCAPED = {letter: f"\\{letter}" for letter in "{}[]*?\\"} | {",": r"{\,}"}  # within braces no comma separates
 _SNIFF = 8192  # bytes of a file that are checked
+
+
+class SparkFault(click.ClickException):
+    """A topology can't run on Spark; shown without a traceback."""
+
+    def __init__(self, message: str, status: int = exits.USAGE) -> None:
+        super().__init__(message)
+        self.status = status
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]
+        """The command's exit status."""
+        return self.status
 
 
 def check_source(topology: Topology, name: str, file: str, stream: bool) -> None:

@@ -15,25 +15,31 @@ import click
 from multilang import private
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
-from multilang.cli.kept import kept_places
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
+from multilang.component.wrapper import innermost
 from multilang.loading.topologies import load_object
 from multilang.state.admin import StoredStates
 from multilang.state.errors import StateError
+from multilang.state.positions import positions_url
 from multilang.state.serializers import as_key, check_key
 from multilang.store import admin
 from multilang.store.claims import wait_until_free
 from multilang.store.opening import is_url, open_store
+from multilang.store.settings import place_of, stored_name
 from multilang.topology.search_path import add_current_folder
+from multilang.transactional.maps.base import maps_of
+from multilang.transactional.names import ID
+from multilang.transactional.stores import store_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from multilang.store.admin import Entry
     from multilang.store.interface import Store
+    from multilang.topology.model import Topology
 
 CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or text.")
 
@@ -69,7 +75,7 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
             for txids in [stored.txids(name)]
         ]
         where = stored.provider.describe()
-        with kept_places(stored.topology, stored.conf) as kept:
+        with _kept_places(stored.topology, stored.conf) as kept:
             others = {place.place: (store.describe(), place) for store, place in kept}
     if as_json:
         places = [{"where": there, **_as_json(place)} for there, place in others.values()]
@@ -104,7 +110,7 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
         with _store(topology, conf) as store:
             return _show_row(store, component, key)
     with _opened(topology, conf) as stored:
-        with kept_places(stored.topology, stored.conf) as kept:
+        with _kept_places(stored.topology, stored.conf) as kept:
             for store, place in kept:
                 if place.place == component:
                     return _show_row(store, component, key)
@@ -222,7 +228,7 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
         echo(f"{component!r} is removed from the store, with what is below it")
         return exits.OK
     with _opened(topology, conf) as stored:
-        with kept_places(stored.topology, stored.conf) as kept:
+        with _kept_places(stored.topology, stored.conf) as kept:
             found = next((store for store, place in kept if place.place == component), None)
             if found is not None:
                 for store, place in kept:  # a map has no owner but that of the transactions
@@ -358,3 +364,37 @@ def _meanings(text: str) -> list[Any]:
 def _typed(key: Any) -> str:
     """Return a key as it is written in a shell."""
     return shlex.quote(key if isinstance(key, str) else json.dumps(key, ensure_ascii=False))
+
+
+@contextmanager
+def _kept_places(topology: Topology, conf: Mapping[str, Any]) -> Iterator[list[tuple[Store, Entry]]]:
+    """Give the places of a topology's positions, transactions, maps and marks of sources, each with its store, open.
+
+    Args:
+        topology: The topology.
+        conf: Its conf, with what a run would add to it.
+    """
+    with ExitStack() as opened:
+        found: dict[tuple[str, str], tuple[Store, Entry]] = {}
+        for store, start in _starts(topology, conf, opened):
+            for entry in admin.entries(store, start):
+                found.setdefault((store.describe(), entry.place), (store, entry))
+        yield [*found.values()]
+
+
+def _starts(topology: Topology, conf: Mapping[str, Any], opened: ExitStack) -> Iterator[tuple[Store, str]]:
+    name = stored_name(conf)
+    for spec in topology.components.values():
+        own = {**conf, **spec.conf}
+        url = positions_url(own) if spec.kind == "spout" else None
+        if url is not None:
+            yield opened.enter_context(closing(open_store(url[0], own, url[1]))), place_of("position", name)
+        if own.get(ID) is not None:
+            url = store_of(own)
+            yield opened.enter_context(closing(open_store(url[0], own, url[1]))), place_of("transactions", str(own[ID]))
+        for found in maps_of(innermost(spec.component)):
+            yield found.backing.store, place_of("map", found.backing.name)
+        marks = getattr(innermost(spec.component), "kept_marks", None)
+        where = None if marks is None else marks(own, spec.id)
+        if where is not None:
+            yield opened.enter_context(closing(where[0])), where[1]

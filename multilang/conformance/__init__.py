@@ -11,7 +11,7 @@ from multilang.conformance.cases import all_cases
 from multilang.conformance.child import CannotStart
 from multilang.conformance.probe import Undecided
 from multilang.conformance.result import CaseResult, Result
-from multilang.conformance.runner import Run, run_one
+from multilang.conformance.runner import Run
 from multilang.conformance.target import Target
 
-__all__ = ["CannotStart", "Case", "CaseResult", "Result", "Run", "Target", "Undecided", "all_cases", "run_one"]
+__all__ = ["CannotStart", "Case", "CaseResult", "Result", "Run", "Target", "Undecided", "all_cases"]

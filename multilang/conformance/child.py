@@ -75,7 +75,6 @@ class StartedProgram:
         self.reading_error = True  # the same for its standard error
         self.output_ended = False
         self.flooded = False
-        self.broken_pipe = False  # True: it closed its input, or is gone
         self.error_text = b""
         self._status: int | None = None
         self._gone = False
@@ -156,7 +155,6 @@ class StartedProgram:
         except BlockingIOError:
             sent = 0
         except OSError:
-            self.broken_pipe = True
             self._drop()
             return
         self.unsent -= sent

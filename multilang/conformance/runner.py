@@ -613,16 +613,6 @@ class Run:
         )
 
 
-def run_one(target: Target, case: Case) -> CaseResult:
-    """Play one case alone; a watched requirement is checked in a conversation of ordinary work.
-
-    Args:
-        target: The program.
-        case: The case.
-    """
-    return Run(replace(target), jobs=1).run([case]).cases[0]
-
-
 def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
     """Return the cases in groups, each behind those that its cases depend on."""
     left = list(cases)

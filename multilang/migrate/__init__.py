@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from multilang.migrate.files import MAX_BYTES, python_files
 from multilang.migrate.finding import Finding, as_text
-from multilang.migrate.findings import findings
-from multilang.migrate.programs import has_program
+from multilang.migrate.findings import findings, has_program
 from multilang.migrate.python import is_old_storm
 from multilang.migrate.topologies import from_clojure, from_flux
 

@@ -312,4 +312,3 @@ _SETTINGS: dict[str, Any] = {
     "artifacts": _texts,
     "spark": _spark,
 }
-SETTINGS = (*_SETTINGS, "conf")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.shipping import kept as store
-from multilang.shipping.confs import conf_of
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
+from multilang.shipping.nimbus import conf_of
 from multilang.shipping.submit import (
     SETTLED,
     STORED_NAME,

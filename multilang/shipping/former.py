@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
-from multilang.shipping.confs import conf_of, nimbus_conf
 from multilang.shipping.errors import RefusedError
+from multilang.shipping.nimbus import conf_of, nimbus_conf
 from multilang.shipping.thrift_types import types
 
 if TYPE_CHECKING:

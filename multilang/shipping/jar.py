@@ -22,7 +22,6 @@ from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, It
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.guard import Guard
 from multilang.shipping.imports import follow, imports_of, is_installed
-from multilang.shipping.merge import RESOURCES, merge
 from multilang.shipping.named import confs, named_in
 from multilang.shipping.packages import add_packages, packages_of
 from multilang.shipping.shippable import check_shippable
@@ -34,11 +33,17 @@ from multilang.topology.importing import OTHER_LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from multilang.shipping.commands import Shipped
     from multilang.shipping.named import Named
     from multilang.topology import Topology
 
+RESOURCES = "resources/"  # ShellProcess: "packaged inside of your topology jar under the resources subdirectory"
+_META = "META-INF/"
+_SERVICES = "META-INF/services/"  # Java's ServiceLoader reads one file of each name
+_SIGNED = (".SF", ".RSA", ".DSA")  # the signature of another jar is not valid in this one
+_LEGAL = ("LICENSE", "NOTICE", "DEPENDENCIES", "ABOUT", "README", "COPYING", "CHANGELOG")
 MANIFEST = "manifest.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
@@ -376,3 +381,40 @@ def _part(name: str) -> str:
         return ""
     home = home_of("multilang", words[1])
     return home.split(".")[1] if home is not None else words[1]
+
+
+def merge(files: dict[str, bytes], other: Path) -> None:
+    """Add the files of a jar.
+
+    Args:
+        files: Name -> content, of the jars before it.
+        other: The jar.
+
+    Raises:
+        ShippingError: It can't be read, or has another class or file under a name that is there already.
+    """
+    try:
+        with zipfile.ZipFile(other) as archive:
+            for info in archive.infolist():
+                if not info.is_dir() and _is_wanted(info.filename):
+                    _add(files, info.filename, archive.read(info), other)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise ShippingError(f"{other} is not a jar that can be read: {error}") from None
+
+
+def _is_wanted(name: str) -> bool:
+    upper = name.upper()
+    if name.startswith(RESOURCES) or upper == "META-INF/MANIFEST.MF" or name.rpartition("/")[2] == "module-info.class":
+        return False
+    return not (upper.startswith(_META) and upper.endswith(_SIGNED))
+
+
+def _add(files: dict[str, bytes], name: str, data: bytes, other: Path) -> None:
+    there = files.setdefault(name, data)
+    if there == data:
+        return
+    if name.startswith(_SERVICES):
+        lines = dict.fromkeys(line for each in (there, data) for line in each.splitlines() if line.strip())
+        files[name] = b"".join(line + b"\n" for line in lines)
+    elif not name.startswith(_META) and not ("/" not in name and name.upper().startswith(_LEGAL)):
+        raise ShippingError(f"two jars have the file {name!r}, {other} and one before it; leave one out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from typing import TYPE_CHECKING, Any
 
@@ -342,3 +343,23 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(getattr(error, "message", None) or error) or type(error).__name__
+
+
+def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
+    """Return the conf of Nimbus, which has the places of logs, the port of logviewers, and what topologies don't say."""
+    return _object(nimbus, nimbus.call("getNimbusConf"), "its conf")
+
+
+def conf_of(nimbus: Nimbus, id: str) -> dict[str, Any]:
+    """Return the conf of a topology. ``id``: its id."""
+    return _object(nimbus, nimbus.call("getTopologyConf", id), f"the conf of {id!r}")
+
+
+def _object(nimbus: Nimbus, text: str, what: str) -> dict[str, Any]:
+    try:
+        conf = json.loads(text)
+    except (ValueError, RecursionError):
+        conf = None
+    if not isinstance(conf, dict):
+        raise UnreachableError(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
+    return conf

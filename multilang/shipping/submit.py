@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
-from multilang.shipping.confs import conf_of, nimbus_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import RefusedError, ShippingError
 from multilang.shipping.java_objects import with_java
+from multilang.shipping.nimbus import conf_of, nimbus_conf
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types

@@ -8,7 +8,6 @@ from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
 from multilang.state import settings
-from multilang.state.barrier import Barrier
 from multilang.state.errors import UnanchoredEmitError
 from multilang.state.names import INITSTATE, ROLLBACK, STREAM, STREAMS, namespace
 from multilang.state.steps import Steps
@@ -24,6 +23,41 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple, Values
 
 _BEFORE_ALL = -(2**63)  # before the first transaction; Storm also begins with its "minimum long"
+
+
+class Barrier:
+    """The last checkpoint tuple from each task that sends checkpoints to this one.
+
+    "Each bolt waits for the checkpoint to arrive on all its input streams before it saves its state." Storm counts the
+    arrivals and acks each one at once. This class remembers which task each tuple came from, so that a repeated
+    checkpoint is never taken for complete one tuple too early. And no tuple is acked before all have arrived. Otherwise
+    a task that dies between two arrivals would have acked both, and the checkpoint would count as saved.
+
+    Tuples that arrived from a failed checkpoint count for its repetition. The repetition's own tuple then comes too
+    late, so a task acks at once a tuple that repeats a checkpoint it has already passed on. If it held that tuple, each
+    repetition would wait for the next one.
+    """
+
+    def __init__(self, context: Context) -> None:
+        sources = [component for component, streams in context.sources.items() if STREAM in streams]
+        self.inputs = sum(len(context.tasks(component)) for component in sources)
+        self._arrived: dict[int, Tuple] = {}
+
+    def arrive(self, tup: Tuple) -> tuple[Tuple | None, list[Tuple]]:
+        """Note a checkpoint tuple.
+
+        Returns:
+            The tuple that this one makes obsolete, and all tuples of the checkpoint if it is complete.
+        """
+        arrived = self._arrived
+        obsolete = arrived.pop(tup.task, None)
+        arrived[tup.task] = tup
+        mark = tup.values
+        if len(arrived) < self.inputs or any(each.values != mark for each in arrived.values()):
+            return obsolete, []
+        whole = list(arrived.values())
+        arrived.clear()
+        return obsolete, whole
 
 
 class Checkpointed(Wrapper):

@@ -7,9 +7,8 @@ import sys
 from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
-from multilang.streams.declared import Declared
-from multilang.streams.graph import PLAIN, Graph
-from multilang.streams.heads import Source
+from multilang.streams.graph import PLAIN, Declared, Graph
+from multilang.streams.operations import Source
 from multilang.streams.planner import planned
 from multilang.streams.stream import Stream
 from multilang.topology.errors import TopologyError

@@ -1,4 +1,7 @@
-"""Operations without a memory: each makes a list of elements from a list of elements, inside of any component."""
+"""Operations without a memory: each makes a list of elements from a list of elements, inside of any component.
+
+Some are heads: a component of its own begins with a source, a new number of tasks, or a bolt of the user's.
+"""
 
 from __future__ import annotations
 
@@ -212,3 +215,36 @@ class Stamp(_OfFunction):
                 )
             found.append((key, value, ts))
         return found
+
+
+class Source(Operation):
+    """A spout, whose component has the stage's name."""
+
+    is_head = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class Repartition(Operation):
+    """The elements as they are, spread over other tasks."""
+
+    name = "repartition"
+    is_head = True
+
+    def apply(self, elements: list[Any]) -> list[Any]:
+        return elements
+
+
+class UserBolt(Operation):
+    """A bolt of the user's, whose component has the stage's name.
+
+    Attributes:
+        fields: The fields of the tuples that it gets; None: those that the stream has by itself.
+    """
+
+    is_head = True
+
+    def __init__(self, name: str, fields: Sequence[str] | None) -> None:
+        self.name = name
+        self.fields = None if fields is None else list(fields)

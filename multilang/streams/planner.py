@@ -13,9 +13,8 @@ from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
 from multilang.streams.graph import PAIRS, TRIPLES
-from multilang.streams.heads import Source, UserBolt
 from multilang.streams.marks import Passing, PassingBolt, lets_pass
-from multilang.streams.operations import ForEach, KeyBy, KeysOf
+from multilang.streams.operations import ForEach, KeyBy, KeysOf, Source, UserBolt
 from multilang.streams.program import (
     Entry,
     Program,
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 
     from multilang.component.many import Tuples
     from multilang.streams.bolts import Programmed
-    from multilang.streams.declared import Declared
-    from multilang.streams.graph import Graph, Stage
+    from multilang.streams.graph import Declared, Graph, Stage
 
 
 def planned(graph: Graph, declared: Declared, state: bool, conf: Mapping[str, Any]) -> TopologyBuilder:

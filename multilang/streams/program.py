@@ -9,10 +9,10 @@ from __future__ import annotations
 from multilang.component.errors import FailedException
 from multilang.component.many import TupleList
 from multilang.protocol.messages import Tuple
-from multilang.streams.copies import copied
 from multilang.streams.errors import StageError
 from multilang.streams.folds import Keyed
 from multilang.streams.keys import decode
+from multilang.streams.memory import copied
 from multilang.streams.operations import Arm
 from multilang.streams.sinks import Sink
 

@@ -7,7 +7,7 @@ from multilang.streams import operations
 from multilang.streams.asynchronous import MapAsync
 from multilang.streams.folds import Aggregate, Fold, Query, Reduction, Update, collecting, counting
 from multilang.streams.graph import PAIRS, PLAIN, TRIPLES, Stage
-from multilang.streams.heads import Repartition, Source, UserBolt
+from multilang.streams.operations import Repartition, Source, UserBolt
 from multilang.streams.windows import (
     Late,
     Results,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from multilang.component.bolt import Bolt
     from multilang.protocol.messages import Tuple
-    from multilang.streams.declared import Declared
+    from multilang.streams.graph import Declared
     from multilang.streams.keys import Key
     from multilang.streams.operations import Operation
     from multilang.streams.windows import Windowed

@@ -272,8 +272,8 @@ def as_it_runs(bolt: AnyBolt, sources: Sequence[str], inputs: Sequence[Tuple], c
                 f"run_bolt(commits=True): a committer is a BatchBolt, which commits in finish_batch, not {bolt!r}"
             )
         return bolt
+    from multilang.transactional.api import Committer
     from multilang.transactional.attempt import TransactionAttempt
-    from multilang.transactional.marker import Committer
 
     delegate, factory = delegate_of(bolt, "run_bolt")
     commits = commits or isinstance(innermost(delegate), Committer)

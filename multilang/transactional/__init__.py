@@ -10,6 +10,7 @@ from multilang.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.transactional.api import (
+        Committer,
         Coordinator,
         Emitter,
         OpaqueCoordinator,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
         SqliteBacking,
         TransactionalMap,
     )
-    from multilang.transactional.marker import Committer
     from multilang.transactional.spouts.files import OpaqueTransactionalFileSpout, TransactionalFileSpout
     from multilang.transactional.spouts.kafka import OpaqueTransactionalKafkaSpout, TransactionalKafkaSpout
     from multilang.transactional.spouts.memory import MemoryTransactionalSpout, OpaqueMemoryTransactionalSpout
@@ -74,6 +74,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".api": (
+            "Committer",
             "Coordinator",
             "Emitter",
             "OpaqueCoordinator",
@@ -87,7 +88,6 @@ __getattr__, __dir__ = lazily(
         ".attempt": ("TransactionAttempt",),
         ".builder": ("TransactionalTopologyBuilder",),
         ".maps": ("Backing", "MemoryBacking", "OpaqueMap", "RedisBacking", "SqliteBacking", "TransactionalMap"),
-        ".marker": ("Committer",),
         ".spouts.files": ("OpaqueTransactionalFileSpout", "TransactionalFileSpout"),
         ".spouts.kafka": ("OpaqueTransactionalKafkaSpout", "TransactionalKafkaSpout"),
         ".spouts.memory": ("MemoryTransactionalSpout", "OpaqueMemoryTransactionalSpout"),

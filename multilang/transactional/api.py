@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     from multilang.transactional.attempt import TransactionAttempt
 
 
+class Committer:
+    """A mark on a class whose work is part of the commit phase.
+
+    Mark a BatchBolt, ``class Update(BatchBolt, Committer)``, and its ``finish_batch`` is called in the commit phase, in
+    the order of transactions (Storm's ICommitter). The emitters of a TransactionalSpout that is marked need a method
+    ``commit(attempt)``, which is called in the same phase (Storm's ICommitterTransactionalSpout).
+    """
+
+
 class _Part:
     def close(self) -> None:
         """Close what is open: the task ends. Not called when the process is killed."""

@@ -12,13 +12,11 @@ from multilang.coordination.unfit import check_fit
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.topology.builder import BoltDeclarer
 from multilang.topology.model import Topology
-from multilang.transactional.api import AnySpout
+from multilang.transactional.api import AnySpout, Committer
 from multilang.transactional.bolts import EmitterBolt, TransactionalBolt, TransactionalSpoutBatchExecutor
 from multilang.transactional.executors import is_committer
-from multilang.transactional.kinds import OPAQUE, kind_of
-from multilang.transactional.marker import Committer
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, ID, coordinator, is_id
-from multilang.transactional.spout import TransactionalSpoutCoordinator
+from multilang.transactional.spout import OPAQUE, TransactionalSpoutCoordinator, kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

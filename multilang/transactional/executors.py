@@ -14,6 +14,7 @@ from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.state.errors import FencedError
 from multilang.transactional.api import (
+    Committer,
     Coordinator,
     Emitter,
     OpaqueCoordinator,
@@ -23,7 +24,6 @@ from multilang.transactional.api import (
     PartitionedEmitter,
     PartitionedTransactionalSpout,
 )
-from multilang.transactional.marker import Committer
 from multilang.transactional.names import CURRENT, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState, as_stored
 

@@ -37,7 +37,7 @@ INCARNATION = "coordinator/incarnation"
 """A name drawn at random when the transactions began, and the last epoch. Transactions that were removed and begin anew
 under the same id have another one."""
 KIND = "coordinator/kind"
-"""The kind of spout that began the transactions; see ``kinds``. Storm has no such node."""
+"""The kind of spout that began the transactions; see ``spout.check_kind``. Storm has no such node."""
 USER = "user"
 WRITERS = "writers"
 """Below it, by the index of a spout's task: the epoch, and the number of the instance that may write for the task."""

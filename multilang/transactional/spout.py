@@ -20,10 +20,10 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
 from multilang.protocol.codec import dumps
-from multilang.state.errors import FencedError, InUseError
+from multilang.state.errors import FencedError, InUseError, ReshapedError
+from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
-from multilang.transactional.kinds import OPAQUE, PARTITIONED, check_kind, kind_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.transactional.api import AnySpout
+    from multilang.transactional.state import TransactionalState
 
 COORDINATOR = "coordinator"
 MAX_PENDING = "topology.max.spout.pending"
@@ -47,6 +48,44 @@ _ASK_SECS = 5.0  # until a passive coordinator asks again
 _TELL_SECS = 30.0  # how long another run may take to end before an error says that it owns the transactions
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
+
+WHOLE = "TransactionalSpout"
+PARTITIONED = "PartitionedTransactionalSpout"
+OPAQUE = "OpaquePartitionedTransactionalSpout"
+
+
+def kind_of(spout: AnySpout) -> str:
+    """Return the kind of a spout, as it is stored."""
+    if isinstance(spout, PartitionedTransactionalSpout):
+        return PARTITIONED
+    return OPAQUE if isinstance(spout, OpaquePartitionedTransactionalSpout) else WHOLE
+
+
+def check_kind(state: TransactionalState, spout: AnySpout) -> str | None:
+    """Check that a spout may go on with stored transactions.
+
+    A spout with partitions keeps what it has read by partition, and any other one in the metadata of its transactions. So a
+    spout of the one kind finds nothing of what the other has read: it would begin at the beginning, and nothing would tell.
+
+    Args:
+        state: The transactions.
+        spout: The topology's spout.
+
+    Returns:
+        The kind of the spout that had them; None: none had.
+
+    Raises:
+        ReshapedError: That spout had partitions and this one has none, or the reverse.
+    """
+    before: str | None = state.get_data(KIND)
+    now = kind_of(spout)
+    if before is not None and (before == WHOLE) != (now == WHOLE):
+        raise ReshapedError(
+            f"{state.describe()}: these transactions were begun by a {before}, and {type(spout).__name__} is a {now}, which does not find "
+            "what the other has read: it would begin at the beginning, and all would be counted again. Give the topology the kind of "
+            "spout that it had; or begin anew: give TransactionalTopologyBuilder another id, and its maps other names"
+        )
+    return before
 
 
 class _Active:

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.windowing.aggregates import Aggregate, Count, Distinct, Max, Mean, Min, Sum, TopN
     from multilang.windowing.bolt import WindowedBolt
-    from multilang.windowing.errors import MemoryLimitError
+    from multilang.windowing.settings import MemoryLimitError
     from multilang.windowing.sketches import ApproximateDistinct
     from multilang.windowing.specs import Session, Sliding, Tumbling, days, hours, milliseconds, minutes, seconds
     from multilang.windowing.stateful import StatefulWindowedBolt
@@ -50,7 +50,7 @@ __getattr__, __dir__ = lazily(
     {
         ".aggregates": ("Aggregate", "Count", "Distinct", "Max", "Mean", "Min", "Sum", "TopN"),
         ".bolt": ("WindowedBolt",),
-        ".errors": ("MemoryLimitError",),
+        ".settings": ("MemoryLimitError",),
         ".sketches": ("ApproximateDistinct",),
         ".specs": ("Session", "Sliding", "Tumbling", "days", "hours", "milliseconds", "minutes", "seconds"),
         ".stateful": ("StatefulWindowedBolt",),

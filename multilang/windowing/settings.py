@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from operator import itemgetter
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds, shown
 
@@ -37,6 +37,14 @@ ENGINES = ("local", "spark")
 ANCHORS = ("all", "new", "none")
 AT_LIMIT = (None, "error", "spill")
 _WINDOW_KEYS = (LENGTH_COUNT, LENGTH_MS, SLIDE_COUNT, SLIDE_MS)
+
+
+class MemoryLimitError(UnrecoverableError):
+    """The windows of a task have as much in memory as ``memory_limit`` allows.
+
+    The tuples that fill it are not acked, so that a task that is started again would get them all once more, and end like
+    this one.
+    """
 
 
 class Settings:

@@ -6,14 +6,13 @@ from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows
-from multilang.windowing.errors import MemoryLimitError
 from multilang.windowing.fields import key_function
 from multilang.windowing.keys import PLAIN, outer
 from multilang.windowing.kinds import windows_of
 from multilang.windowing.panes import ON_TIME, RETRACTED, Pane
 from multilang.windowing.passed import BARREN_MS, PREFIX, PassedWatermarks, channel_of
 from multilang.windowing.replays import Replays
-from multilang.windowing.settings import NO_DATA, TIMEOUT
+from multilang.windowing.settings import NO_DATA, TIMEOUT, MemoryLimitError
 from multilang.windowing.specs import Session
 from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
 from multilang.windowing.window import Window

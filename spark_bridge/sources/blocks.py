@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 BLOCK_ROWS = 4096
 START = b"\0" * 16  # the chain before the first block
+_MOST_PARTITIONS = 64
+_SECONDS = 2.0  # a job that takes longer is too wide, as the reader of its first partition waits for all
 
 
 class Block:
@@ -173,3 +175,33 @@ class Chains:
             "so that a failed row could not be read again. Give its random numbers a seed, sort what a shuffle left in any "
             "order, checkpoint() it, or publish() it and read that"
         )
+
+
+class Width:
+    """The number of partitions whose first blocks the next Spark job brings.
+
+    A job costs some 20 ms, however little it brings. A DataFrame behind a shuffle has 200 partitions, which may hold a few rows
+    each. So the number grows while partitions turn out to have one block each, and come quickly.
+
+    Args:
+        most_bytes: What all first blocks of a job are expected to have at most.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self.partitions = 1
+
+    def learn(self, first: Sequence[Block], seconds: float) -> None:
+        """Take into account what a job brought.
+
+        Args:
+            first: The first block of each partition.
+            seconds: How long the job took.
+        """
+        if not all(block.last for block in first):
+            self.partitions = 1
+        elif seconds > _SECONDS:
+            self.partitions = max(1, len(first) // 4)
+        else:
+            mean = sum(len(block.data) for block in first) // len(first) + 1
+            self.partitions = max(1, min(len(first) * 4, _MOST_PARTITIONS, self._most_bytes // mean))

@@ -20,11 +20,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from spark_bridge.installed import unsuitable
 from spark_bridge.loaded import freeze_once
 from spark_bridge.python import what_is_missing, why_none_runs
-from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, blocks_of
+from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, Width, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
 from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
 from spark_bridge.sources.exact import exact_rows
-from spark_bridge.sources.width import Width
 from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:

@@ -6,61 +6,69 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
-from multilang.cli.plan import plan
-from multilang.runtime.sizing import Cost, Costs, size
+from multilang.cli import plan as command
+from multilang.local.sizing import Cost
 from tests.cli.command import multilang
 
 BURNING = Path(__file__).parents[1] / "local" / "burning.py"
 
 
-def test_a_topology_is_measured_and_planned_and_planned_again_from_the_file(tmp_path: Path) -> None:
-    shown = multilang("plan", BURNING, "--rate", 5000, "--workers", 4, "--json")
+def test_a_topology_is_measured_and_planned() -> None:
+    shown = multilang("plan", BURNING, "--rate", 5000, "--json")
     assert shown.returncode == 0, shown.stderr
     document: dict[str, Any] = json.loads(shown.stdout)
-    measured = Costs.from_json(document["measured"])
-    assert document["plan"] == json.loads(json.dumps(size(measured, 5000, workers=4).as_json()))
-    burns = document["plan"]["components"][1]
-    assert (burns["id"], burns["rate"]) == ("burns", 5000)
-    assert burns["tasks"] >= 7  # five seconds of CPU a second, each task busy for 70 %
-    file = tmp_path / "costs.json"
-    file.write_text(shown.stdout)
-    again = CliRunner().invoke(plan, [str(BURNING), "--rate", "5000", "--workers", "4", "--costs", str(file)])
-    assert again.exit_code == 0, again.output
-    table = [line.split() for line in again.output.splitlines()]
-    assert table[0][:2] == ["component", "tuples/s"]
-    assert [row[:2] for row in table[1:4]] == [["numbers", "5,000"], ["burns", "5,000"], ["ends", "10,000"]]
-    assert f"the costs are those of {file}" in again.output
-    assert "4 workers: " in again.output
+    assert [(each["id"], each["rate"]) for each in document["components"]] == [
+        ("numbers", 5000), ("burns", 5000), ("ends", 10_000),
+    ]  # fmt: skip
+    burns = document["components"][1]
+    assert burns["needed"] >= 7  # five seconds of CPU a second, each task busy for 70 %
+    assert burns["cpus"] == pytest.approx(5000 * burns["cost_us"] / 1e6)
+    assert document["first_at"] >= 5000
+    assert document["problems"] == []
 
 
-def test_what_no_tasks_can_do_is_said_and_is_the_exit_status(tmp_path: Path) -> None:
-    how: Any = {"tuples": 5000, "low_us": 100.0, "high_us": 120.0, "cost_us": 110.0, "per_source": 1.0, "tasks": 1}
-    parts = (
-        Cost(id="numbers", kind="spout", **how),
-        Cost(id="burns", kind="bolt", **how),
-        Cost(id="ends", kind="bolt", undivided="the global grouping gives all tuples of 'burns' to one of its tasks", **how),
-    )  # fmt: skip
-    costs = Costs(topology="t", engine="process", by="cpu", seconds=5.0, cpus=2, source_tuples=5000, components=parts)
-    file = tmp_path / "costs.json"
-    file.write_text(json.dumps(costs.as_json()))
-    found = CliRunner().invoke(
-        plan, [f"{BURNING}:to_one", "--rate", "20000", "--costs", str(file)], standalone_mode=False
+COSTS = [
+    Cost(id="numbers", tasks=1, tuples=5000, cost_us=110.0, per_source=1.0),
+    Cost(id="burns", tasks=1, tuples=5000, cost_us=550.0, per_source=1.0),
+    Cost(id="ends", tasks=1, tuples=10_000, cost_us=55.0, per_source=2.0, undivided="global"),
+]
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, rate: int) -> tuple[int, list[str]]:
+    monkeypatch.setattr(command, "measure", lambda topology, seconds: (COSTS, 3.0))
+    found = CliRunner().invoke(command.plan, [f"{BURNING}:to_one", "--rate", str(rate)], standalone_mode=False)
+    return found.return_value, found.output.splitlines()
+
+
+def test_a_table_has_the_tasks_and_cpus_and_what_reaches_its_limit_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, lines = planned(monkeypatch, 5000)
+    assert status == 0
+    assert [line.split() for line in lines[1:5]] == [
+        ["numbers", "5,000", "5,000", "110", "1", "0.55"],
+        ["burns", "5,000", "5,000", "550", "4", "2.8"],
+        ["ends", "10,000", "10,000", "55.0", "1", "0.55"],
+        ["all", "6", "3.8"],
+    ]
+    assert lines[5:] == [
+        "first to reach its limit with these tasks: 'burns', at 7,273 tuples/s of the spouts",
+        "not in these CPUs: Storm's workers, which move 15,000 messages/s between components",
+    ]
+
+
+def test_what_no_tasks_can_do_is_said_and_is_the_exit_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    status, lines = planned(monkeypatch, 20_000)
+    assert status == 1
+    assert "first to reach its limit with these tasks: 'ends', at 9,091 tuples/s of the spouts" in lines
+    assert lines[-1] == (
+        "no number of tasks is enough for 'ends': the global grouping does not divide its tuples, and lets the spouts emit "
+        "6,364 tuples/s"
     )
-    assert found.return_value == 1
-    assert "no number of tasks is enough for 'ends': the global grouping" in found.output
-    assert "first to give out with these tasks: 'ends', at 9,091 tuples/s" in found.output
 
 
-def test_costs_of_another_topology_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "costs.json"
-    for text, message in (
-        ("no", "is no JSON"),
-        ("[]", "has no measured costs"),
-        (json.dumps(Costs(topology="t", engine="process", by="cpu", seconds=5.0, cpus=2, source_tuples=1, components=()).as_json()), "has no costs of 'burns'"),
-    ):  # fmt: skip
-        file.write_text(text)
-        found = CliRunner().invoke(plan, [str(BURNING), "--rate", "1", "--costs", str(file)])
-        assert found.exit_code == 1
-        assert message in found.output
+def test_what_can_not_be_measured_is_refused() -> None:
+    shown = multilang("plan", f"{BURNING}:unread", "--rate", 5000, "--for", 5)
+    assert shown.returncode == 1
+    assert "Error: bolt 'never' saw too few tuples to be measured (0): measure for longer (--for)" in shown.stderr

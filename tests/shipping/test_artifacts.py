@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from multilang.shipping.errors import ClusterError, ShippingError
+from multilang.shipping.jar import merge
 from multilang.shipping.maven import Artifact, fetch_jars
-from multilang.shipping.merge import merge
 
 
 @pytest.mark.skipif(shutil.which("mvn") is None and "CI" not in os.environ, reason="there is no mvn here")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from _thread import get_ident
 from collections import deque
 
-from multilang.compat.nowhere import nowhere
 from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, value_types
 from multilang.compat.pystorm.component import Component, Tuple, attach, handle_exception
 from multilang.compat.pystorm.spout import Spout
-from multilang.compat.values import as_simplejson_sends
+from multilang.compat.values import as_simplejson_sends, nowhere
 from multilang.component.errors import ConfigError
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 

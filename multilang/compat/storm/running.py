@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from _thread import get_ident
 from collections import deque
+from collections.abc import Sequence
 
 from multilang.compat.adapters import Adapter, around, own
-from multilang.compat.nowhere import nowhere
 from multilang.compat.storm import components
 from multilang.compat.storm.calls import enter
-from multilang.compat.storm.task_ids import TaskIds
-from multilang.compat.values import as_simplejson_sends
+from multilang.compat.values import as_simplejson_sends, nowhere
 from multilang.component import bolt as own_bolt
 from multilang.component import spout as own_spout
 from multilang.component.errors import ConfigError
@@ -24,6 +23,48 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.component.streams import Stream
+
+
+class TaskIds(Sequence):  # type: ignore[type-arg]
+    """A list of task ids, which is waited for only when it is looked at.
+
+    Args:
+        wait: Waits until ``tasks`` is set.
+
+    Attributes:
+        tasks: The ids; None until they have come.
+    """
+
+    __slots__ = ("_wait", "tasks")
+
+    def __init__(self, wait: Callable[[TaskIds], object]) -> None:
+        self._wait = wait
+        self.tasks: list[int] | None = None
+
+    def __call__(self, tasks: list[int]) -> None:
+        """Take the ids, when they come."""
+        self.tasks = tasks
+
+    def fetched(self) -> list[int]:
+        """Return the ids, and wait for them if necessary."""
+        if self.tasks is None:
+            self._wait(self)
+        assert self.tasks is not None
+        return self.tasks
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.fetched()[index]
+
+    def __len__(self) -> int:
+        return len(self.fetched())
+
+    def __eq__(self, other: object) -> bool:
+        return self.fetched() == (other.fetched() if isinstance(other, TaskIds) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.fetched())
 
 
 class BoltTask:

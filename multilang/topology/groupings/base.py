@@ -23,9 +23,9 @@ KINDS = {
     "fields": f"{_HERE}.fields:FieldsGrouping",
     "all": f"{_HERE}.all:AllGrouping",
     "global": f"{_HERE}.global_:GlobalGrouping",
-    "none": f"{_HERE}.none:NoneGrouping",
+    "none": f"{_HERE}.shuffle:NoneGrouping",
     "direct": f"{_HERE}.direct:DirectGrouping",
-    "local_or_shuffle": f"{_HERE}.local_or_shuffle:LocalOrShuffleGrouping",
+    "local_or_shuffle": f"{_HERE}.shuffle:LocalOrShuffleGrouping",
     "partial_key": f"{_HERE}.partial_key:PartialKeyGrouping",
     "custom": f"{_HERE}.custom:ByCustomGrouping",
 }

@@ -1,4 +1,4 @@
-"""Shuffle grouping: tuples are spread evenly and at random over the tasks."""
+"""Shuffle, none and local-or-shuffle grouping: tuples are spread evenly and at random over tasks."""
 
 from __future__ import annotations
 
@@ -37,3 +37,30 @@ def in_turn(tasks: Tasks, random: Random) -> Chooser:
     random.shuffle(turns)
     turn = cycle(turns).__next__
     return lambda _values: turn()
+
+
+class NoneGrouping(ShuffleGrouping):
+    """Sends the tuples to any tasks, since it does not matter; the same as shuffle."""
+
+    __slots__ = ()
+
+    type = "none"
+    wire_type = "NONE"
+    storm_method = "noneGrouping"
+
+
+class LocalOrShuffleGrouping(Grouping):
+    """Spreads the tuples over the tasks in the emitter's own worker, or over all tasks if it has none of them."""
+
+    __slots__ = ()
+
+    type = "local_or_shuffle"
+    wire_type = "LOCAL_OR_SHUFFLE"
+    storm_method = "localOrShuffleGrouping"
+    is_trusted = True
+    is_arbitrary = True
+    is_near = True
+
+    def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
+        near = tuple(task for task in tasks if task in context.local_tasks)
+        return in_turn(near or tasks, context.random)

@@ -10,9 +10,8 @@ from multilang.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.transactional.maps.backing import Backing, MemoryBacking, SqliteBacking
-    from multilang.transactional.maps.opaque import OpaqueMap
     from multilang.transactional.maps.redis import RedisBacking
-    from multilang.transactional.maps.transactional import TransactionalMap
+    from multilang.transactional.maps.updated import OpaqueMap, TransactionalMap
 
 __all__ = ["Backing", "MemoryBacking", "OpaqueMap", "RedisBacking", "SqliteBacking", "TransactionalMap"]
 
@@ -20,8 +19,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         ".backing": ("Backing", "MemoryBacking", "SqliteBacking"),
-        ".opaque": ("OpaqueMap",),
         ".redis": ("RedisBacking",),
-        ".transactional": ("TransactionalMap",),
+        ".updated": ("OpaqueMap", "TransactionalMap"),
     },
 )

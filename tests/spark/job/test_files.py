@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import TopologyBuilder
-from multilang.cli.spark_fault import SparkFault
-from multilang.cli.spark_files import check_folders, check_source, source_of, streaming
+from multilang.cli.spark_files import SparkFault, check_folders, check_source, source_of, streaming
 from multilang.connectors import FromIterable
 
 if TYPE_CHECKING:

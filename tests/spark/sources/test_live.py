@@ -15,8 +15,7 @@ import pytest
 from multilang import LocalCluster
 from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
 from spark_bridge.sources import live
-from spark_bridge.sources.blocks import Block
-from spark_bridge.sources.width import Width
+from spark_bridge.sources.blocks import Block, Width
 from tests.patience import patient
 from tests.soak import chosen, soak_only
 from tests.spark.sources.test_serve import until
