@@ -9,6 +9,7 @@ from multilang.component.errors import ConfigError, NotSetError
 from multilang.component.reliable import check_replays
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
+from multilang.settings import SOURCE
 from spark_bridge.sources.errors import OtherFieldsError
 
 TYPE_CHECKING = False
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import Marks
 
-SOURCE = "multilang.source"
 _FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
 
 
@@ -265,9 +265,9 @@ class PartitionSpout(OverSource, Spout):
     @property
     def kept_elsewhere(self) -> tuple[str, ...]:
         """The conf keys of which one must be set for it to keep its progress; none: it always does."""
-        from spark_bridge.sources.store import GROUP
+        from multilang.settings import SOURCE_GROUP
 
-        return () if self._group else (GROUP,)
+        return () if self._group else (SOURCE_GROUP,)
 
     # ---- inside ----
 
@@ -278,9 +278,10 @@ class PartitionSpout(OverSource, Spout):
             conf: The spout's conf.
             component: The spout's id.
         """
-        from spark_bridge.sources.store import GROUP, marks_store, place_of_group
+        from multilang.settings import SOURCE_GROUP
+        from spark_bridge.sources.store import marks_store, place_of_group
 
-        group = self._group or conf.get(GROUP)
+        group = self._group or conf.get(SOURCE_GROUP)
         return None if group is None else (marks_store(self._store, conf), place_of_group(f"{group}/{component}"))
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
@@ -295,9 +296,10 @@ class PartitionSpout(OverSource, Spout):
         self._next_keep = monotonic() + self.save_secs
 
     def _start(self, conf: dict[str, Any], context: Context) -> None:
+        from multilang.settings import SOURCE_GROUP
         from multilang.store.settings import owner_of
         from spark_bridge.sources.readahead import ReadAhead
-        from spark_bridge.sources.store import GROUP, Marks, marks_store
+        from spark_bridge.sources.store import Marks, marks_store
 
         source = self._source = self._open(conf)
         tasks = context.tasks(context.component)
@@ -306,7 +308,7 @@ class PartitionSpout(OverSource, Spout):
         pending = conf.get("topology.max.spout.pending")
         self._most = min(self.max_pending, pending) if pending else self.max_pending
         run, topology = owner_of(conf)
-        group = self._group or _checked(conf.get(GROUP))
+        group = self._group or _checked(conf.get(SOURCE_GROUP))
         self._opened = marks_store(self._store, conf)
         self._kept = Marks(self._opened, f"{group or run}/{context.component}")
         self._resume = self._patiently(lambda: self._claimed(conf, mine))

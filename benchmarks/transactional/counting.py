@@ -140,7 +140,7 @@ def main() -> None:
         if more:
             conf["benchmark.batch"] = int(more[0]) // PER_SENTENCE
             conf["topology.max.spout.pending"] = int(more[1])
-            conf["multilang.transactional.sqlite.path"] = os.path.join(folder, "transactions.sqlite")
+            conf["multilang.transactional.store"] = f"sqlite://{folder}/transactions.sqlite"
         cpu = cpu_seconds()
         with LocalCluster(mode=mode) as cluster:
             begin = time.perf_counter()

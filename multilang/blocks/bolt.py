@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import RLock, get_ident
 
 from multilang.blocks.emitting import Emitter
-from multilang.blocks.names import MAX_TUPLES, STREAM, TUPLES
+from multilang.blocks.names import STREAM
 from multilang.blocks.outgoing import OpenBlocks
 from multilang.blocks.receiving import Inputs
 from multilang.blocks.threads import MainThread
@@ -13,6 +13,7 @@ from multilang.component.collector import many_anchored, one_by_one
 from multilang.component.filters import BoltFilter
 from multilang.protocol.fast import NoAnchors
 from multilang.protocol.messages import WARN
+from multilang.settings import EXCHANGE_TUPLES, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class BlockBoltCollector(BoltFilter):
         self.takes_threads = True
         self._wire = wire
         self._routes = routes
-        self._most = conf.get(TUPLES, MAX_TUPLES)
+        self._most = value(conf, EXCHANGE_TUPLES)
         self._thread = MainThread(self._send_now)
         self._blocks = OpenBlocks(routes.tasks, self._write)
         inputs = Inputs(inner, wire, routes.outputs.component, self._blocks, self._thread, routes.apart)

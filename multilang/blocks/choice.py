@@ -10,10 +10,11 @@ The choice holds for all that comes of a spout, since a tuple that failed must b
 
 from __future__ import annotations
 
-from multilang.blocks.names import BY_AUTO, BY_BLOCK, EXCHANGE
+from multilang.blocks.names import BY_AUTO, BY_BLOCK
 from multilang.component.base import Component
 from multilang.component.bolt import Bolt
 from multilang.component.spout import Spout
+from multilang.settings import EXCHANGE
 from multilang.topology.graph import cyclic, subscribers
 from multilang.topology.shell import program_of
 

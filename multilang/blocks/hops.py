@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from multilang.blocks.block import MAX_BYTES
 from multilang.blocks.choice import by_root
-from multilang.blocks.names import BY_AUTO, BY_TUPLE, DEFAULT, EXCHANGE, MAX_TUPLES, TUPLES, WAYS
+from multilang.blocks.names import BY_AUTO, BY_TUPLE
 from multilang.component.base import Component
-from multilang.topology.errors import TopologyError
+from multilang.settings import EXCHANGE, MAX_BUFFER, value
 from multilang.topology.graph import behind, subscribers
 from multilang.topology.shell import program_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from typing import Any
 
     from multilang.topology import ComponentSpec, Topology
     from multilang.topology.model import Input
 
 
-_LIMIT = "multilang.buffer.max.bytes"
 _MOST_PER_LETTER = 8  # bytes on the wire of a letter of a block, which is escaped twice
 
 
@@ -113,7 +113,11 @@ def _alone(topology: Topology, captured: Collection[tuple[str, str]]) -> list[tu
 
 
 def _way(topology: Topology, spec: ComponentSpec) -> object:
-    return spec.conf.get(EXCHANGE, topology.conf.get(EXCHANGE, DEFAULT))
+    return _value(topology, spec, EXCHANGE)
+
+
+def _value(topology: Topology, spec: ComponentSpec, key: str) -> Any:
+    return value(spec.conf if key in spec.conf else topology.conf, key)
 
 
 def chooses(topology: Topology, spec: ComponentSpec) -> bool:
@@ -128,18 +132,11 @@ def takes_blocks(topology: Topology, spec: ComponentSpec) -> bool:
 
 def _against_component(topology: Topology, spec: ComponentSpec) -> str | None:
     how = _way(topology, spec)
-    if how not in WAYS:
-        raise TopologyError(
-            f"{spec.kind} {spec.id!r}: conf {EXCHANGE!r} is {how!r}; write {', '.join(map(repr, WAYS[:-1]))} or {WAYS[-1]!r}"
-        )
-    most = spec.conf.get(TUPLES, topology.conf.get(TUPLES, MAX_TUPLES))
-    if type(most) is not int or most < 1:
-        raise TopologyError(f"{spec.kind} {spec.id!r}: conf {TUPLES!r} is {most!r}; write a number from 1 on")
     if not isinstance(spec.component, Component) or program_of(spec.component) is not None:
         return f"{spec.id!r} is a program of its own"
-    limit = spec.conf.get(_LIMIT, topology.conf.get(_LIMIT))
-    if type(limit) is int and limit < _MOST_PER_LETTER * MAX_BYTES:
-        return f"{_LIMIT!r} of {spec.id!r} is {limit}, and a block may have {_MOST_PER_LETTER * MAX_BYTES} bytes"
+    limit = _value(topology, spec, MAX_BUFFER)
+    if limit < _MOST_PER_LETTER * MAX_BYTES:
+        return f"{MAX_BUFFER!r} of {spec.id!r} is {limit}, and a block may have {_MOST_PER_LETTER * MAX_BYTES} bytes"
     return f"{EXCHANGE!r} of {spec.id!r} is {how!r}" if how == BY_TUPLE else None
 
 

@@ -1,13 +1,7 @@
-"""The names of streams and settings of the exchange by the block."""
+"""The names of streams and ways of the exchange by the block."""
 
 from __future__ import annotations
 
-EXCHANGE = "multilang.exchange"
-"""``auto``, ``tuple``, ``root`` or ``block``, of a topology or a component."""
-TUPLES = "multilang.exchange.tuples"
-"""The largest number of tuples in a block."""
-EDGES = "multilang.exchange.edges"
-"""The subscriptions of a component that travel in blocks, set by ``by_blocks`` in the component's own conf."""
 MAX_PENDING = "topology.max.spout.pending"
 """The largest number of a spout's tuples in flight; ``by_blocks`` sets that of its messages in the component's own conf."""
 
@@ -22,6 +16,3 @@ BY_TUPLE = "tuple"
 BY_BLOCK = "block"
 BY_ROOT = "root"
 BY_AUTO = "auto"
-WAYS = (BY_AUTO, BY_TUPLE, BY_ROOT, BY_BLOCK)
-DEFAULT = BY_AUTO
-MAX_TUPLES = 1000

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from random import Random
 
-from multilang.blocks.names import EDGES, STREAM
+from multilang.blocks.names import STREAM
 from multilang.component.context import Context
 from multilang.protocol.codec import dumps
 from multilang.protocol.outputs import Outputs
+from multilang.settings import EDGES
 from multilang.topology.groupings import Grouping, chooser
 
 TYPE_CHECKING = False

@@ -8,11 +8,12 @@ from itertools import count
 from time import monotonic
 
 from multilang.blocks.block import APART, MAX_BYTES, TOGETHER
-from multilang.blocks.names import BLOCK_ID, MAX_PENDING, MAX_TUPLES, STREAM, TUPLES
+from multilang.blocks.names import BLOCK_ID, MAX_PENDING, STREAM
 from multilang.blocks.outgoing import ALONE, OpenBlocks
 from multilang.component.collector import SpoutCollector
 from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError
+from multilang.settings import EXCHANGE_TUPLES, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class BlockSpoutCollector(SpoutCollector):
         self._wire = wire
         self._routes = routes
         self._main = get_ident()
-        self._most = 1 if routes.apart else conf.get(TUPLES, MAX_TUPLES)
+        self._most = 1 if routes.apart else value(conf, EXCHANGE_TUPLES)
         self._blocks = OpenBlocks(routes.tasks, self._write)
         self._local = conf.get("multilang.parent") == "local"
         self._numbers = count(1)
@@ -312,7 +313,7 @@ class BlockSpoutRunner:
         # Where the library chose to put many together, nothing waits for tuples that a limit would keep back.
         self._most_pending = conf.get(MAX_PENDING) or (_MANY_PENDING if collector.careful else float("inf"))
         # A quarter: while some blocks are under way, others are made.
-        self._most = max(1, int(min(conf.get(TUPLES, MAX_TUPLES), _MOST_CALLS, self._most_pending / 4)))
+        self._most = max(1, int(min(value(conf, EXCHANGE_TUPLES), _MOST_CALLS, self._most_pending / 4)))
         self._roomy = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending
         self._calls = 1  # at the next next
         self._wary = 0  # calls that are still made one by one

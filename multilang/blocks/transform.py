@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from multilang.blocks.hops import chooses, planned, takes_blocks
-from multilang.blocks.names import EDGES, FIELDS, MAX_PENDING, STREAM
+from multilang.blocks.names import FIELDS, MAX_PENDING, STREAM
 from multilang.component.streams import Stream
+from multilang.settings import EDGES
 from multilang.topology.groupings import Grouping
 from multilang.topology.model import Input
 

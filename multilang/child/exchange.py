@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.names import EDGES, MAX_PENDING
+from multilang.blocks.names import MAX_PENDING
 from multilang.blocks.routes import Routes
 from multilang.blocks.spout import BlockSpoutCollector, BlockSpoutRunner
+from multilang.settings import EDGES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -159,15 +159,15 @@ class Task:
         from multilang.child.garbage import collect_rarely
         from multilang.child.logwatch import watch_logging
         from multilang.child.parts import Deadline, Metrics, RepeatedErrors
-        from multilang.component.settings import check, deadline, log_level
         from multilang.component.spout import Spout
+        from multilang.settings import LOG_LEVEL, LOG_LEVELS, PROCESS_TIMEOUT, check, value
 
         connection, parts = self._connection, self._watchdog.parts
         self._work.doing = "the start of the component"
         collect_rarely()
         check(self._conf)
-        parts.append(Deadline(connection, self._output, self._work, deadline(self._conf)))
-        level = log_level(self._conf)
+        parts.append(Deadline(connection, self._output, self._work, float(value(self._conf, PROCESS_TIMEOUT))))
+        level = LOG_LEVELS[value(self._conf, LOG_LEVEL).lower()]
         watch_logging(connection, level)
         report: Callable[[str], None] = connection.error
         if not self._local and level > _DEBUG:

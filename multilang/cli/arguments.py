@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from multilang import settings
 from multilang.compat.project import ENVIRONMENT
 from multilang.topology import TopologyError
-from multilang.topology.conf_keys import check_keys
-from multilang.topology.conf_values import check_values
+from multilang.topology.conf import check_keys, check_values, known
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,14 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
 
 def conf_option(text: str = "A conf entry; VALUE is JSON or text.") -> Callable[[Any], Any]:
     """Return the option ``-c KEY=VALUE``, which gives a command its ``conf``, with the given help."""
-    return click.option("-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, help=text)
+    return click.option(
+        "-c", "--conf", multiple=True, metavar="KEY=VALUE", callback=conf_entries, shell_complete=_keys, help=text
+    )
+
+
+def _keys(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    given = [*settings.SETTINGS, *(key for key in known() if key.startswith("topology."))]
+    return [CompletionItem(f"{key}=") for key in given if key.startswith(begun)]
 
 
 def _named_environment(_context: click.Context, _parameter: click.Parameter, name: str | None) -> None:

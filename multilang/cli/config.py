@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -22,13 +23,26 @@ from multilang.component.errors import ConfigError
 from multilang.masked import masked
 from multilang.project import FILE
 from multilang.project.settings import Given, Layer, merged
+from multilang.settings import SETTINGS
 from multilang.shipping.conf import default_conf
 from multilang.topology.search_path import add_folder
 
 
 @click.group()
 def config() -> None:
-    """Show the project's settings."""
+    """Show the project's settings, and the keys of this library."""
+
+
+@config.command()
+def keys() -> int:
+    """Show the conf keys of this library, with their defaults."""
+    screen = console(sys.stdout)
+    table = _table(screen, "key", "default", "")
+    for row in SETTINGS.values():
+        default = row.otherwise.replace("`", "") if row.default is None else json.dumps(row.default).strip('"')
+        table.add_row(Text(row.key), Text(default), Text(row.plain_text))
+    screen.print(table)
+    return exits.OK
 
 
 @config.command()
@@ -73,10 +87,8 @@ def show(topology: str | None, conf: dict[str, Any], where: str | None, as_json:
     also = f"; there is also {', '.join(others)}" if others else ""
     echo(f"{project.path}, {named}{also}\n")
     screen = console(sys.stdout)
-    table = Table(box=None, pad_edge=False, header_style="bold" if screen.is_terminal else "", padding=(0, 2, 0, 0))
-    table.add_column("setting", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    table.add_column("from", no_wrap=True)
+    table = _table(screen, "setting", "value", "from")
+    table.columns[2].no_wrap = True
     for key, given in [*sorted(values.items()), *sorted(entries.items())]:
         table.add_row(Text(key), Text(_shown(key, given.value, project.root)), Text(_place(given)))
         for other in given.over:
@@ -90,6 +102,14 @@ def show(topology: str | None, conf: dict[str, Any], where: str | None, as_json:
             f"\nThe topology's own conf in Python is not among them. To run its code for that: multilang config show {own}"
         )
     return exits.OK
+
+
+def _table(screen: Console, key: str, value: str, last: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold" if screen.is_terminal else "", padding=(0, 2, 0, 0))
+    table.add_column(key, no_wrap=True)
+    table.add_column(value, overflow="fold")
+    table.add_column(last)
+    return table
 
 
 def _document(found: dict[str, Given]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multilang import settings
 from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import storm_yaml
 from multilang.cli.said import echo, echo_data
-from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
 from multilang.drpc.client import DRPCClient

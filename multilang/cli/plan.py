@@ -18,6 +18,7 @@ from multilang.cli.view import console
 from multilang.component.errors import ConfigError
 from multilang.local import LocalClusterError
 from multilang.local.sizing import BUSY, measure
+from multilang.settings import INPUT_FILES
 from multilang.topology import TopologyError
 
 
@@ -44,7 +45,7 @@ def plan(
     The topology runs on this machine for a while, as fast as it goes, to measure what a tuple costs each component.
     """
     if inputs:
-        conf = {**conf, "multilang.input.files": [str(file.resolve()) for file in inputs]}
+        conf = {**conf, INPUT_FILES: [str(file.resolve()) for file in inputs]}
     try:
         costs, per_source = measure(load(topology).with_conf(conf), seconds)
     except (ConfigError, TopologyError) as error:

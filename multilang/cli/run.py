@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multilang.blocks.names import EXCHANGE
+from multilang import settings
 from multilang.cli import exits
 from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
@@ -19,13 +19,13 @@ from multilang.cli.project import note_other_versions
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import RunView, console
-from multilang.component import settings
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import listed
 from multilang.masked import masked_text
 from multilang.runtime.status import RunStatus
+from multilang.settings import EXCHANGE
 from multilang.topology import TopologyError
 
 if TYPE_CHECKING:
@@ -81,13 +81,13 @@ def run_topology(
     _check_mode(loaded, mode, faults)
     ranking = None if top is None else Ranking(top, loaded)
     if files:
-        conf = {**conf, "multilang.input.files": [str(file) for file in files]}
+        conf = {**conf, settings.INPUT_FILES: [str(file) for file in files]}
     if exchange is not None:
         conf = {**conf, EXCHANGE: exchange}
     if verbose > 1:
-        conf = {"multilang.log.level": "debug" if verbose == 2 else "trace", **conf}
+        conf = {settings.LOG_LEVEL: "debug" if verbose == 2 else "trace", **conf}
     if record is not None:
-        conf = {**conf, "multilang.record": _recorded(loaded, record, mode, watched)}
+        conf = {**conf, settings.RECORD: _recorded(loaded, record, mode, watched)}
     with Stop() as stop, RunView(loaded.name, mode, quiet) as progress:
         shown = _show_log(
             progress,

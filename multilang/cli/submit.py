@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from multilang import settings
 from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
@@ -18,7 +19,6 @@ from multilang.cli.project import Hooks, project_for
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.topologies import show_errors
-from multilang.component import settings
 from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from _thread import allocate_lock
 from time import monotonic, perf_counter
 
-from multilang.component import settings
 from multilang.protocol.codec import dumps, reason_against
+from multilang.settings import METRICS_INTERVAL, METRICS_REGISTERED, PROMETHEUS_HOST, PROMETHEUS_PORT, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,14 +138,16 @@ class MetricsRegistry:
     @classmethod
     def for_component(cls, collector: Collector, conf: dict[str, Any], context: Context) -> MetricsRegistry:
         """Make the registry that the conf asks for."""
-        registered = settings.names(conf, "multilang.metrics.registered", "names")
+        registered = value(conf, METRICS_REGISTERED)
         labels = {"component": context.component, "task": str(context.task)}
-        registry = cls(collector, labels, settings.metrics_interval(conf), frozenset(registered))
-        where = settings.prometheus(conf)
-        if where is not None:
+        registry = cls(collector, labels, float(value(conf, METRICS_INTERVAL)), frozenset(registered))
+        port = value(conf, PROMETHEUS_PORT)
+        if port is not None:
             from multilang.component.prometheus import Endpoint
 
-            collector.log(f"Prometheus metrics on {Endpoint(registry.families, *where).url}")
+            collector.log(
+                f"Prometheus metrics on {Endpoint(registry.families, port, value(conf, PROMETHEUS_HOST)).url}"
+            )
         return registry
 
     def counter(self, name: str) -> Counter:

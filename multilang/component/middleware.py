@@ -9,7 +9,7 @@ from __future__ import annotations
 from time import perf_counter, sleep
 
 from multilang.component.errors import ConfigError, FailedException
-from multilang.component.settings import names
+from multilang.settings import MIDDLEWARE, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,12 +113,12 @@ def all_middleware(declared: Sequence[Middleware], conf: dict[str, Any]) -> list
     for middleware in declared:
         if not isinstance(middleware, Middleware):
             raise ConfigError(f"middleware is a list of Middleware objects; {middleware!r} is none")
-    return [*(_load(name) for name in names(conf, "multilang.middleware", "dotted names")), *declared]
+    return [*map(_load, value(conf, MIDDLEWARE)), *declared]
 
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the names in the conf as (setting, dotted name), for packages that ship them."""
-    return [("multilang.middleware", name) for name in names(conf, "multilang.middleware", "dotted names")]
+    return [(MIDDLEWARE, name) for name in value(conf, MIDDLEWARE)]
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
@@ -131,7 +131,7 @@ def check_named(conf: Mapping[str, Any]) -> None:
         found = _found(name)
         kind = found if isinstance(found, type) else type(found)
         if not issubclass(kind, Middleware):
-            raise ConfigError(f"multilang.middleware names {name!r}, which is not a Middleware but {kind.__name__}")
+            raise ConfigError(f"{MIDDLEWARE} names {name!r}, which is not a Middleware but {kind.__name__}")
 
 
 def _found(name: str) -> Any:
@@ -140,12 +140,12 @@ def _found(name: str) -> Any:
     try:
         return by_dotted_name(name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"multilang.middleware names {name!r}, which can't be imported: {error}") from error
+        raise ConfigError(f"{MIDDLEWARE} names {name!r}, which can't be imported: {error}") from error
 
 
 def _load(name: str) -> Middleware:
     found = _found(name)
     made = found() if isinstance(found, type) else found
     if not isinstance(made, Middleware):
-        raise ConfigError(f"multilang.middleware names {name!r}, which is not a Middleware but {type(made).__name__}")
+        raise ConfigError(f"{MIDDLEWARE} names {name!r}, which is not a Middleware but {type(made).__name__}")
     return made

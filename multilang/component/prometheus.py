@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
+from multilang.settings import PROMETHEUS_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
+    from multilang.listening.http import Request
 
 REQUIRES = {"prometheus_client": "prometheus-client>=0.20"}
+TRIES = 100  # ports from the given one on
+MAX_CONNECTIONS = 16  # for a new one, the oldest is ended
+ANSWER_SECS = 10.0  # from the connection to the last byte of the answer
 
 
 class Endpoint:
@@ -37,34 +42,45 @@ class Endpoint:
         collect: Callable[[], Iterable[Any]],
         port: int,
         host: str,
-        setting: str = "multilang.metrics.prometheus.port",
+        setting: str = PROMETHEUS_PORT,
     ) -> None:
         prometheus = imported("prometheus_client", "metrics", setting, package="prometheus-client")
-        from threading import Thread
-
-        from multilang.component.prometheus_server import BoundedServer
+        from multilang.listening.accepting import bind
+        from multilang.listening.http import HttpServer
 
         registry = prometheus.CollectorRegistry()
         registry.register(_Collector(collect))
-        app = prometheus.make_wsgi_app(registry)
-        last: OSError | None = None
-        for candidate in range(port, min(port + 100, 65536)) if port else (0,):
-            try:
-                self._server = BoundedServer(candidate, host, app)
-            except OSError as error:
-                last = error
-            else:
-                self._thread = Thread(target=self._server.serve_forever, name="prometheus", daemon=True)
-                self._thread.start()
-                self.url = f"http://{host}:{self._server.server_port}/metrics"
-                return
-        raise ConfigError(f"no free port for Prometheus metrics from {port} on at {host}: {last}")
+        self._app = prometheus.make_wsgi_app(registry)
+        try:
+            listening = bind(host, port, TRIES)
+        except OSError as error:
+            raise ConfigError(f"no free port for Prometheus metrics from {port} on at {host}: {error}") from None
+        self._server = HttpServer(
+            listening, self._respond, connections=MAX_CONNECTIONS, secs=ANSWER_SECS, name="prometheus"
+        )
+        self.url = f"http://{host}:{self._server.port}/metrics"
 
     def close(self) -> None:
         """Serve no more."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self._server.close()
+
+    async def _respond(self, request: Request) -> bytes:
+        """Ask prometheus_client's application, which reads these of WSGI's entries alone."""
+        from http import HTTPStatus
+
+        from multilang.listening.http import answer
+
+        head, said = request.head, []
+        environ = {
+            "REQUEST_METHOD": head.method,
+            "PATH_INFO": head.path,
+            "QUERY_STRING": head.query,
+            "HTTP_ACCEPT": head.fields.get("accept", ""),
+            "HTTP_ACCEPT_ENCODING": head.fields.get("accept-encoding", ""),
+        }
+        body = b"".join(self._app(environ, lambda *start: said.extend(start)))
+        status, fields = said
+        return answer(HTTPStatus(int(status[:3])), body, dict(fields))
 
 
 class _Collector:

@@ -13,6 +13,7 @@ from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps
 from multilang.protocol.errors import UnserializableValue
+from multilang.settings import RECORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Values
 
-RECORD = "multilang.record"
 _DEFAULT = "default"
 
 

@@ -7,6 +7,7 @@ from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.protocol.codec import SCALARS, dumps, loads, normalize
 from multilang.protocol.errors import LocalProtocolError
+from multilang.settings import MAX_REPLAYS, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     """A tuple in flight: its values (see ``_kept``), its stream, the task of a direct emit, and how often it failed."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
-MAX_REPLAYS = "multilang.max.replays"
 
 _ID_TYPES = frozenset({str, int, float})
 _MANY_FAILURES = 8  # of one tuple, from which on they are logged; with the usual pauses they take about 6 seconds
@@ -266,7 +266,7 @@ class ReliableSpout(Spout):
         self._repeats = None
         self._emits_plainly = type(self).emit is ReliableSpout.emit
         self._serial = 0
-        self.max_replays = getattr(self, "max_replays", conf.get(MAX_REPLAYS))
+        self.max_replays = getattr(self, "max_replays", value(conf, MAX_REPLAYS))
         self._most = float("inf") if collector.settles_in_rounds else conf.get(MAX_SPOUT_PENDING) or float("inf")
         check_replays(self)
 

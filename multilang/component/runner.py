@@ -6,8 +6,8 @@ from multilang.component.base import attach, collector_of, end
 from multilang.component.bolt import END, FAIL, FAIL_AND_END, BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
-from multilang.component.settings import check
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+from multilang.settings import MIDDLEWARE, PROMETHEUS_PORT, RECORD, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
     many = None if type(bolt).process_many is Bolt.process_many else bolt.process_many
     if many is not None and type(bolt).process is Bolt.process:
         process = _one_by_one(many)
-    if bolt.middleware or conf.get("multilang.middleware"):
+    if bolt.middleware or conf.get(MIDDLEWARE):
         from multilang.component.middleware import all_middleware
 
         for middleware in reversed(all_middleware(bolt.middleware, conf)):
@@ -65,7 +65,7 @@ def close(component: Component) -> None:
 def _connect(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:
     check(conf)
     attach(component, collector, conf, context)
-    if conf.get("multilang.metrics.prometheus.port") is not None:
+    if conf.get(PROMETHEUS_PORT) is not None:
         component.metrics.items()  # served from the start, not only once there is a metric
 
 
@@ -232,7 +232,7 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     from multilang.component.spout import after_initialize
 
     recorder = None
-    if conf.get("multilang.record") is not None:
+    if conf.get(RECORD) is not None:
         from multilang.component.recorder import recorder_of
 
         recorder = recorder_of(spout, conf, context)
@@ -241,7 +241,7 @@ def start_spout(spout: Spout, collector: SpoutCollector, conf: dict[str, Any], c
     _connect(spout, collector, conf, context)
     spout.initialize(conf, context)
     next_tuple = after_initialize(spout, conf, context)
-    if spout.middleware or conf.get("multilang.middleware"):
+    if spout.middleware or conf.get(MIDDLEWARE):
         from multilang.component.middleware import all_middleware
 
         for middleware in reversed(all_middleware(spout.middleware, conf)):

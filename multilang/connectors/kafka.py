@@ -11,7 +11,8 @@ from multilang.component.errors import ConfigError
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import as_text, made_of
 from multilang.protocol.codec import dumps
-from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, with_options
+from multilang.settings import KAFKA_OPTIONS
+from multilang.state.kafka_client import REQUIRES, Topic, with_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class KafkaSink(LingeringBolt):
 
     def _options(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         found = with_options(conf, self.options)
-        _check_options(found, OPTIONS)
+        _check_options(found, KAFKA_OPTIONS)
         return found
 
     def _message(self, tup: Tuple) -> tuple[bytes | None, bytes | None]:

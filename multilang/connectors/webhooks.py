@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from ipaddress import ip_address
-from queue import Empty, Full, Queue
-from threading import Event, Thread
 
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError
@@ -21,40 +19,22 @@ from multilang.component.spout import Spout
 from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import made_of, record
 from multilang.masked import masked_text
-from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.protocol.codec import dumps
 from multilang.secret import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from concurrent.futures import Future
-    from email.message import Message
     from typing import Any
 
     from multilang.component.context import Context
+    from multilang.connectors.webhook_server import Post
     from multilang.protocol.messages import Tuple
 
-_MORE_CONNECTIONS = 32  # than there are requests that wait: to tell the others that there is no room
-_MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
 _MOST_READ = 1 << 16  # bytes of an answer's body
 _MOST_ANSWER = 1 << 20  # bytes of an answer with its head
-_NO_ROOM = "503 Service Unavailable", "there is no room now; send it again later"
 _QUIET_SECS = 10.0  # before the same error is reported again
-
-
-class _Request:
-    """A POST that waits for its answer."""
-
-    __slots__ = ("answered", "ok", "value")
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-        self.answered = Event()
-        self.ok = False
-
-    def answer(self, ok: bool) -> None:
-        self.ok = ok
-        self.answered.set()
 
 
 class WebhookSpout(Spout):
@@ -121,161 +101,61 @@ class WebhookSpout(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
-        from multilang.component.prometheus_server import HAS_ROOM, BoundedServer
+        from multilang.connectors.webhook_server import WebhookServer
 
-        self._has_room = HAS_ROOM
-        self._waiting: Queue[_Request] = Queue(self.most)
-        self._sent: dict[int, _Request] = {}
+        self._sent: dict[int, Post] = {}
         self._serial = 0
-        self._active = True
-        self._word = None if self.secret is None else self.secret.reveal()
         port = self.port + context.task_index
         try:
-            self._server = BoundedServer(
-                port,
+            self._server = WebhookServer(
                 self.host,
-                self._respond,
-                2 * self.most + _MORE_CONNECTIONS,  # as many are under way, and wait
-                self.answer_secs + _MARGIN_SECS,
-                self._body_of_known,
+                port,
+                path=self.path,
+                secret=None if self.secret is None else self.secret.reveal(),
+                json=self.json,
+                most=self.most,
+                max_body=self.max_body,
+                answer_secs=self.answer_secs,
             )
         except OSError as problem:
             raise ConnectorError(
                 f"spout {context.component!r} can't listen at {self.host}:{port}: {problem}; name a port that is free"
             ) from problem
-        self._thread = Thread(target=self._server.serve_forever, args=(0.1,), daemon=True)
-        self._thread.start()
 
     def activate(self) -> None:
-        self._active = True
+        self._server.activate()
 
     def deactivate(self) -> None:
-        self._active = False
-        self._refuse_waiting()
+        self._server.deactivate()
 
     def next_tuple(self) -> None:
         while len(self._sent) < self.most:
-            try:
-                request = self._waiting.get_nowait()
-            except Empty:
+            post = self._server.take()
+            if post is None:
                 return
-            if request.answered.is_set():
-                continue  # it waited for too long
             self._serial += 1
-            self._sent[self._serial] = request
-            self.emit([request.value], self._serial)
+            self._sent[self._serial] = post
+            self.emit([post.value], self._serial)
 
     def ack(self, tup_id: Any) -> None:
-        request = self._sent.pop(tup_id, None)
-        if request is not None:
-            request.answer(True)
+        post = self._sent.pop(tup_id, None)
+        if post is not None:
+            post.answer(True)
 
     def fail(self, tup_id: Any) -> None:
-        request = self._sent.pop(tup_id, None)
-        if request is not None:
-            request.answer(False)
+        post = self._sent.pop(tup_id, None)
+        if post is not None:
+            post.answer(False)
 
     def close(self) -> None:
         if hasattr(self, "_server"):
-            self._active = False
-            for request in self._sent.values():
-                request.answer(False)
-            self._refuse_waiting()
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
+            self._server.deactivate()
+            for post in self._sent.values():
+                post.answer(False)
+            self._server.close()
 
     def _runner_gave_up(self) -> None:
         self.close()  # the next task listens at the same port
-
-    def _refuse_waiting(self) -> None:
-        while True:
-            try:
-                self._waiting.get_nowait().answer(False)
-            except Empty:
-                return
-
-    # ---- in the threads of the server ----
-
-    def _body_of_known(self, fields: Message) -> int | None:
-        """Return how much of the body makes a request known: nothing of it if the head shows the secret; without one, all."""
-        if self._word is not None:
-            return 0 if self._shows_secret(fields.get("authorization", "")) else None
-        size = self._size(fields.get("content-length"))
-        return None if size is None or size > self.max_body else size
-
-    def _shows_secret(self, text: str) -> bool:
-        from hmac import compare_digest
-
-        return compare_digest(text.encode("latin-1", "replace"), f"Bearer {self._word}".encode())
-
-    @staticmethod
-    def _size(text: str | None) -> int | None:
-        return int(text) if text and text.isdecimal() and len(text) <= 20 else None
-
-    def _respond(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        status, text = self._answer(environ)
-        body = f"{text}\n".encode()
-        head = [("Content-Type", "text/plain; charset=utf-8"), ("Content-Length", str(len(body)))]
-        if status.startswith("503"):
-            head.append(("Retry-After", "1"))
-        start_response(status, head)
-        return [body]
-
-    def _answer(self, environ: dict[str, Any]) -> tuple[str, str]:
-        refused = self._refusal(environ)
-        if refused is not None:
-            return refused
-        if not environ[self._has_room]:
-            return _NO_ROOM
-        size = int(environ["CONTENT_LENGTH"])
-        data = environ["wsgi.input"].read(size)
-        if len(data) < size:
-            return "400 Bad Request", "the body is cut short"
-        try:
-            text = data.decode()
-            value = loads(text) if self.json else text
-        except ValueError as problem:
-            kind = "JSON in UTF-8" if self.json else "text in UTF-8"
-            return "400 Bad Request", f"the body is no {kind}: {problem}"
-        reason = reason_against(value)
-        if reason is not None:  # then the emit would end the task
-            return "400 Bad Request", f"the body can't be a tuple's value: {reason}"
-        request = _Request(value)
-        try:
-            if self._is_closing():
-                raise Full
-            self._waiting.put_nowait(request)
-        except Full:
-            return _NO_ROOM
-        if self._is_closing():
-            request.answer(False)
-        if not request.answered.wait(self.answer_secs):
-            request.answered.set()
-            return "503 Service Unavailable", "it takes too long; send it again"
-        if not request.ok:
-            return "503 Service Unavailable", "it failed; send it again"
-        return "200 OK", "done"
-
-    def _is_closing(self) -> bool:
-        """Return whether nobody takes what waits any more; it may change at any moment."""
-        return not self._active
-
-    def _refusal(self, environ: dict[str, Any]) -> tuple[str, str] | None:
-        if "HTTP_ORIGIN" in environ or environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
-            return "403 Forbidden", "no page in a browser may send anything here"
-        if self._word is not None and not self._shows_secret(environ.get("HTTP_AUTHORIZATION", "")):
-            return "401 Unauthorized", "send the secret, as Authorization: Bearer SECRET"
-        if environ.get("PATH_INFO") != self.path:
-            return "404 Not Found", f"there is only {self.path}"
-        if environ["REQUEST_METHOD"] != "POST":
-            return "405 Method Not Allowed", "use POST"
-        size = self._size(environ.get("CONTENT_LENGTH"))
-        if size is None:
-            return "411 Length Required", "a POST says its Content-Length"
-        if size > self.max_body:
-            return "413 Request Entity Too Large", f"at most {self.max_body} bytes"
-        return None
 
 
 class WebhookSink(LingeringBolt):

@@ -9,6 +9,7 @@ from multilang.component.errors import FailedException, ReportedFailedException,
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.protocol.messages import SYSTEM_COMPONENT, TICK_STREAM
+from multilang.settings import MIDDLEWARE
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False
@@ -183,7 +184,7 @@ class BatchBoltExecutor(Wrapper):
         self.batches: dict[Hashable, BatchBolt] = {}
         self._batch_collector = BatchCollector(collector)
         process: Callable[[Tuple], None] = self._process
-        if self.wrapped.middleware or conf.get("multilang.middleware"):
+        if self.wrapped.middleware or conf.get(MIDDLEWARE):
             from multilang.component.middleware import all_middleware
 
             for middleware in reversed(all_middleware(self.wrapped.middleware, conf)):

@@ -69,24 +69,25 @@ def connect(host: str, port: int, timeout: float) -> socket.socket:
     return wire
 
 
-def listen(host: str, port: int, backlog: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens; its folder, for a Unix socket, is this user's alone.
 
     Raises:
         OSError: Nothing can listen there.
         DRPCConnectionError: Others may enter the folder, so that it would protect nothing.
     """
+    from multilang.listening.accepting import BACKLOG, bind  # which clients in a task's process need not load
+
     folder = folder_of(host)
     if folder is None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=backlog)
+        return bind(host, port)
     _own_folder(folder)
     path = _path(folder, port)
     _drop_stale(path)
     wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         wire.bind(path)
-        wire.listen(backlog)
+        wire.listen(BACKLOG)
     except BaseException:
         wire.close()
         raise

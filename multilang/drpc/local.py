@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from multilang.drpc import thrift
 from multilang.drpc.addresses import UNIX
 from multilang.drpc.errors import SERVER_TIMEOUT, DRPCExecutionException
-from multilang.drpc.places import LOCAL
 from multilang.drpc.requests import SERVICES
 from multilang.drpc.server import DRPCServer
 from multilang.drpc.spout import DRPCSpout
 from multilang.local import LocalCluster, NotDrainedError
+from multilang.settings import DRPC_SERVICE
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class LocalDRPC:
     @property
     def conf(self) -> dict[str, Any]:
         """The conf that a topology needs to answer here."""
-        return {**self.server.conf, LOCAL: self._service}
+        return {**self.server.conf, DRPC_SERVICE: self._service}
 
     def submit(
         self,

@@ -8,6 +8,7 @@ from multilang.component.errors import ConfigError
 from multilang.drpc.connection import INVOCATIONS_PORT
 from multilang.drpc.invocations import DRPCInvocationsClient
 from multilang.protocol.codec import loads
+from multilang.settings import DRPC_SERVICE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
             """Close the connection."""
 
 
-LOCAL = "multilang.drpc.service"
 PORT = "drpc.invocations.port"
 _PAUSE_SECS = 5.0  # after a failure could not be sent to a server
 
@@ -72,7 +72,7 @@ class Local:
 
 def place_of(conf: dict[str, Any], host: str, owner: Hashable = None) -> Place:
     """Return the LocalDRPC that the conf names if this process has it, otherwise a client of the server on ``host``."""
-    service = conf.get(LOCAL)
+    service = conf.get(DRPC_SERVICE)
     if service is not None:
         from multilang.drpc.requests import SERVICES
 

@@ -9,18 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import threading
 import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from multilang.component.listening import BACKLOG, Guest, Listener
 from multilang.drpc import addresses
 from multilang.drpc.connection import CLIENT_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError
 from multilang.drpc.requests import MAX_BYTES, MAX_WAITING, TIMEOUT_SECS, Requests
 from multilang.drpc.talks import Conversations
 from multilang.drpc.wires import FRAME_SECS, Bounds, Wire
+from multilang.listening.accepting import Connection, Listener
+from multilang.listening.http import stream
+from multilang.listening.loops import LoopThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -83,11 +84,12 @@ class DRPCServer:
         self.max_connections = max_connections
         self.requests = Requests(timeout_secs, max_waiting, max_bytes)
         self._bounds = Bounds(max_bytes, frame_secs)
-        self._talks = Conversations(self.requests, orphan_secs, {"localhost", host, *http_hosts})
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._stop: asyncio.Event | None = None
-        self._problem: BaseException | None = None
+        self._talks = Conversations(
+            self.requests, orphan_secs, {each.lower() for each in ("localhost", host, *http_hosts)}
+        )
+        self._loop: LoopThread | None = None
+        self._listeners: list[Listener] = []
+        self._sockets: list[socket.socket] = []
         self._told = float("-inf")
 
     @property
@@ -117,23 +119,19 @@ class DRPCServer:
         Raises:
             DRPCConnectionError: A port is taken, or the folder of the Unix sockets is not this user's alone.
         """
-        started = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(started,), name="multilang drpc", daemon=True)
-        self._thread.start()
-        started.wait()
-        if self._problem is not None:
-            self._thread.join()
-            raise self._problem
+        self._loop = LoopThread("multilang drpc")
+        try:
+            self._loop.run(self._open())
+        except BaseException:
+            self._loop.close(self._end)
+            raise
         return self
 
     def close(self) -> None:
         """Fail all open requests, and end."""
         self.requests.close()
-        if self._loop is not None and self._thread is not None and self._thread.is_alive():
-            stop = self._stop
-            assert stop is not None
-            self._loop.call_soon_threadsafe(stop.set)
-            self._thread.join()
+        if self._loop is not None:
+            self._loop.close(self._end)
 
     def __enter__(self) -> DRPCServer:  # noqa: PYI034 - Self is not in Python 3.10
         return self.start()
@@ -145,52 +143,40 @@ class DRPCServer:
 
     # ---- the thread ----
 
-    def _run(self, started: threading.Event) -> None:
-        try:
-            asyncio.run(self._serve(started))
-        except BaseException as error:  # noqa: BLE001 - start() raises it
-            self._problem = error
-        finally:
-            started.set()
+    async def _open(self) -> None:
+        talks = self._talks
+        for name, talk in (("port", talks.client), ("invocations_port", talks.topology), ("http_port", talks.http)):
+            if getattr(self, name) is not None:
+                self._sockets.append(self._listen(name))
+                Listener(
+                    self._sockets[-1],
+                    partial(self._serve, talk),
+                    anonymous=self.max_connections,
+                    in_all=self.max_connections,
+                    tell=self._tell,
+                    peers=self._listeners,
+                )
+        self._looking = asyncio.create_task(self._look())
 
-    async def _serve(self, started: threading.Event) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        listeners: list[Listener] = []
-        open_ones: list[socket.socket] = []
-        try:
-            talks = self._talks
-            for name, talk in (("port", talks.client), ("invocations_port", talks.topology), ("http_port", talks.http)):
-                if getattr(self, name) is not None:
-                    open_ones.append(self._listen(name))
-                    Listener(
-                        open_ones[-1],
-                        partial(self._serve_one, talk),
-                        strangers=self.max_connections,
-                        in_all=self.max_connections,
-                        tell=self._tell,
-                        peers=listeners,
-                    )
-            started.set()
-            while not self._stop.is_set():
-                self.requests.expire()
-                self._bounds.end_overdue()
-                try:
-                    await asyncio.wait_for(self._stop.wait(), min(_LOOK_SECS, self.requests.timeout_secs / 2))
-                except asyncio.TimeoutError:
-                    pass
-            await asyncio.sleep(0)  # so that the last errors are sent
-        finally:
-            for each in listeners:
-                each.stop()
-            for listening in open_ones:
-                addresses.close_listening(listening)
-            await asyncio.gather(*(each.close(_LAST_SECS) for each in listeners))
+    async def _look(self) -> None:
+        """End what takes too long, until the server ends."""
+        while True:
+            self.requests.expire()
+            self._bounds.end_overdue()
+            await asyncio.sleep(min(_LOOK_SECS, self.requests.timeout_secs / 2))
+
+    async def _end(self) -> None:
+        await asyncio.sleep(0)  # so that the last errors are sent
+        for each in self._listeners:
+            each.stop()
+        for listening in self._sockets:
+            addresses.close_listening(listening)
+        await asyncio.gather(*(each.close(_LAST_SECS) for each in self._listeners))
 
     def _listen(self, name: str) -> socket.socket:
         port = getattr(self, name)
         try:
-            listener = addresses.listen(self.host, port, BACKLOG)
+            listener = addresses.listen(self.host, port)
         except DRPCConnectionError:
             raise
         except (OSError, OverflowError) as error:
@@ -208,17 +194,11 @@ class DRPCServer:
             self._told = now
             _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, why)
 
-    async def _serve_one(
-        self, talk: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, guest: Guest
+    async def _serve(
+        self, talk: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, connection: Connection
     ) -> None:
-        loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(loop=loop)
-        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-        transport, _ = await loop.connect_accepted_socket(lambda: protocol, sock)
-        wire = Wire(
-            reader, asyncio.StreamWriter(transport, protocol, reader, loop), self._bounds, guest.known, guest.rest
-        )
-        guest.end = wire.abort
+        wire = Wire(*await stream(sock), self._bounds, connection.admit, connection.rest)
+        connection.end = wire.abort
         self._bounds.wires.add(wire)
         try:
             await talk(wire)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
 from multilang.drpc.errors import INTERNAL_ERROR, DRPCExecutionException
-from multilang.drpc.http import answer_http, until_end
+from multilang.drpc.http import answer_http
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -123,7 +123,7 @@ class Conversations:
         async def execute(function: str, arguments: str) -> str:
             result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             id = self._add(function, arguments, result)
-            gone = asyncio.ensure_future(until_end(wire.reader))
+            gone = asyncio.ensure_future(_until_end(wire.reader))
             try:
                 await asyncio.wait((result, gone), return_when=asyncio.FIRST_COMPLETED)
                 if not result.done():
@@ -134,6 +134,15 @@ class Conversations:
                 self._requests.forget(id)
 
         await answer_http(wire, execute, self._http_hosts)
+
+
+async def _until_end(reader: asyncio.StreamReader) -> None:
+    """Wait until the client closes the connection; ignore what else it sends."""
+    try:
+        while await reader.read(1 << 16):
+            pass
+    except OSError:
+        pass
 
 
 def _settle(future: asyncio.Future[str], text: str | None, problem: DRPCExecutionException | None) -> None:

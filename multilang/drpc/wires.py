@@ -7,9 +7,12 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.drpc import thrift
+from multilang.listening.http import read_head, take_rest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from multilang.listening.http import Head
 
 MAX_BYTES = 256 * 1024 * 1024  # of the frames that come and go at any time; as much again of the requests that wait
 FRAME_SECS = 30.0
@@ -62,7 +65,7 @@ class Wire:
         reader: Where bytes come from.
         writer: Where they go to.
         bounds: The bounds of the server's connections.
-        known: Called when a whole frame has come.
+        admit: Called when a whole frame has come.
         rest: Called when a frame has been sent: nothing more is to be done.
 
     Attributes:
@@ -74,12 +77,12 @@ class Wire:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         bounds: Bounds,
-        known: Callable[[], object] = lambda: None,
+        admit: Callable[[], object] = lambda: None,
         rest: Callable[[], object] = lambda: None,
     ) -> None:
         self.reader = reader
         self.writer = writer
-        self._known = known
+        self._admit = admit
         self._rest = rest
         self._bounds = bounds
         self._coming: float | None = None  # until when the frame that comes must be here
@@ -95,6 +98,11 @@ class Wire:
         first = await self.reader.readexactly(1)
         self._coming = self._soon()
         return first + await self.reader.readexactly(3)
+
+    async def http_head(self) -> Head:
+        """Return the head of a request over HTTP, which must come in time. Raises Refused."""
+        self._coming = self._soon()
+        return await read_head(self.reader)
 
     async def message(self, head: bytes) -> thrift.ThriftMessage:
         """Return the message of the frame that begins so.
@@ -113,7 +121,7 @@ class Wire:
         self._coming = self._coming or self._soon()
         try:
             found = await self.reader.readexactly(size)
-            self._known()
+            self._admit()
             return found
         finally:
             self._bounds.held -= counted
@@ -133,6 +141,11 @@ class Wire:
         finally:
             self._bounds.held -= counted
             self._going = None
+
+    async def take_rest(self) -> None:
+        """Read what the other side still sends to which all was said."""
+        self._going = self._soon()
+        await take_rest(self.reader, self.writer)
 
     def _soon(self) -> float:
         return self._bounds.clock() + self._bounds.frame_secs

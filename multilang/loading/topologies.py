@@ -8,7 +8,7 @@ import sys
 from multilang.component.base import Component
 from multilang.component.errors import ConfigError
 from multilang.loading.modules import load_module, project_around
-from multilang.topology.conf_keys import renamed
+from multilang.topology.conf import renamed
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.home import Home, home_of_place
 from multilang.topology.model import Topology

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import hmac
 import secrets
 from http.cookies import CookieError, SimpleCookie
-from ipaddress import ip_address
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
+
+from multilang.listening.checks import asks_for, is_from_elsewhere, is_secret
+from multilang.listening.http import fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from typing import Any
 
 COOKIE = "multilang-page"
+ADMIT = "multilang-admit"  # in a scope's state: called if the connection has shown the token
 FORBIDDEN = (
     b"This page needs the token of its address: open the whole address, as it was printed where the page was started.\n"
 )
@@ -37,13 +39,11 @@ class Guard:
 
     Attributes:
         token: The token.
-        known: Called with a connection's client, as ASGI gives it, that has shown the token.
     """
 
     def __init__(self, app: Any, hosts: Collection[str]) -> None:
         self._app = app
         self._hosts = hosts
-        self.known: Callable[[Any], object] = lambda _client: None
         self._path = f"/{secrets.token_urlsafe(12)}"
         self.token = secrets.token_urlsafe(24)
 
@@ -58,20 +58,20 @@ class Guard:
                 message["headers"] = [*message.get("headers", ()), *_HEAD]
             await send(message)
 
-        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        fields = fields_of((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"])
         is_here = scope["path"].startswith(f"{self._path}/")
-        if is_here and self._has_cookie(headers.get(b"cookie", "")) and self._is_own(headers, scope["type"]):
-            self.known(scope.get("client"))
+        if is_here and self._has_cookie(fields.get("cookie", "")) and self._is_own(fields, scope["type"]):
+            scope.get("state", {}).pop(ADMIT, lambda: None)()
             await self._app({**scope, "root_path": self._path}, receive, answer)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await self._greet(scope, headers, answer)
+            await self._greet(scope, fields, answer)
 
-    async def _greet(self, scope: Any, headers: dict[bytes, str], send: Any) -> None:
+    async def _greet(self, scope: Any, fields: dict[str, str], send: Any) -> None:
         query = parse_qs(scope["query_string"].decode("latin-1"))
         given = query.pop("token", [""])[0]
-        if scope["method"] != "GET" or not self._is_token(given) or not self._is_host(headers):
+        if scope["method"] != "GET" or not is_secret(given, self.token) or not asks_for(fields, self._hosts):
             head = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
             await send({"type": "http.response.start", "status": 403, "headers": head})
             await send({"type": "http.response.body", "body": FORBIDDEN})
@@ -90,34 +90,9 @@ class Guard:
             found = SimpleCookie(text).get(COOKIE)
         except CookieError:
             return False
-        return found is not None and self._is_token(found.value)
+        return found is not None and is_secret(found.value, self.token)
 
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode("latin-1", "replace"), self.token.encode())
-
-    def _is_own(self, headers: dict[bytes, str], kind: str) -> bool:
+    def _is_own(self, fields: dict[str, str], kind: str) -> bool:
         """Return whether a request comes from the page itself, as far as the browser says where it comes from."""
-        if not self._is_host(headers) or headers.get(b"sec-fetch-site", "none") not in ("same-origin", "none"):
-            return False
-        origin = headers.get(b"origin")
-        if origin is None:
-            return kind == "http"
-        return _parts(origin)[0] == headers.get(b"host")
-
-    def _is_host(self, headers: dict[bytes, str]) -> bool:
-        """Return whether the host that is asked for is no name that somebody else may have pointed here."""
-        _, name = _parts(f"//{headers.get(b'host', '')}")
-        try:
-            ip_address(name)
-        except ValueError:
-            return name in self._hosts
-        return True
-
-
-def _parts(address: str) -> tuple[str, str]:
-    """Return the host with its port, and without; empty texts if it is no address."""
-    try:
-        found = urlsplit(address)
-        return found.netloc, found.hostname or ""
-    except ValueError:
-        return "", ""
+        says = kind == "http" or "origin" in fields  # as every browser does for a WebSocket
+        return says and asks_for(fields, self._hosts) and not is_from_elsewhere(fields)

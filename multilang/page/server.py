@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import tempfile
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
-from multilang.component.listening import BACKLOG
 from multilang.extras import imported
+from multilang.listening.accepting import Connection, Listener, bind
+from multilang.page.guard import ADMIT, Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from typing import Any
+
+    import uvicorn
 
 TRIES = 100  # ports from the given one on
 _RECONNECT_SECS = 20.0  # for a browser, or a busy machine, before the page begins anew, and with it its open dialogs
-
-
-def free_socket(host: str, port: int) -> socket.socket:
-    """Return a socket at a port or, where that is taken, at one of the next 99; 0: any free port.
-
-    Raises:
-        ConfigError: None is free, or there is no such address.
-    """
-    last: OSError | None = None
-    for candidate in range(port, min(port + TRIES, 65536)) if port else (0,):
-        try:
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            return socket.create_server((host, candidate), family=family, backlog=BACKLOG)
-        except OSError as error:
-            last = error
-    raise ConfigError(f"no free port for the page from {port} on at {host}: {last}")
+MAX_ANONYMOUS = 64  # connections that have not shown the token; a browser opens six
+ANONYMOUS_SECS = 10.0  # until a connection has shown the token
 
 
 def _names(host: str) -> set[str]:
@@ -61,15 +51,13 @@ def serve(
     with tempfile.TemporaryDirectory(prefix="multilang-page-") as folder:
         os.environ["NICEGUI_STORAGE_PATH"] = folder  # nothing is kept, and no folder made where the user stands
         ui = imported("nicegui", "page", "the page").ui
-        import asyncio
-
         import uvicorn
         from fastapi import FastAPI
 
-        from multilang.page.guard import Guard
-        from multilang.page.strangers import Strangers
-
-        listening = free_socket(host, port)
+        try:
+            listening = bind(host, port, TRIES)
+        except OSError as error:
+            raise ConfigError(f"no free port for the page from {port} on at {host}: {error}") from None
         guarded = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
         build()
         ui.run_with(
@@ -94,14 +82,38 @@ def serve(
             serving = asyncio.create_task(server.serve(sockets=[]))
             while not server.started and not serving.done():
                 await asyncio.sleep(0.02)
-            strangers = Strangers(server, listening)
-            guard.known = strangers.forget
+            listener = Listener(listening, _serve_by(server), anonymous=MAX_ANONYMOUS, anonymous_secs=ANONYMOUS_SECS)
             ready(f"http://{address}:{listening.getsockname()[1]}/?token={guard.token}")
             beside = asyncio.create_task(begin(server))
             await asyncio.wait([serving, beside], return_when=asyncio.FIRST_COMPLETED)
-            await strangers.close()
+            await listener.close()  # those that have shown the token are the server's
             server.should_exit = True
             beside.cancel()
             await asyncio.gather(serving, beside, return_exceptions=True)
 
         asyncio.run(run())
+
+
+def _serve_by(server: uvicorn.Server) -> Callable[[socket.socket, Connection], Coroutine[Any, Any, None]]:
+    """Return what serves a connection by a server of uvicorn's until it has shown the token, and is the server's alone, or is gone.
+
+    It reads by h11, which bounds the head of a request; httptools, which uvicorn prefers, does not.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    async def serve_one(sock: socket.socket, connection: Connection) -> None:
+        over = asyncio.Event()
+        state = {**server.lifespan.state, ADMIT: over.set}
+
+        class Counted(H11Protocol):
+            def connection_lost(self, exc: Exception | None) -> None:
+                super().connection_lost(exc)
+                over.set()
+
+        transport, _ = await asyncio.get_running_loop().connect_accepted_socket(
+            lambda: Counted(server.config, server.server_state, state), sock
+        )
+        connection.end = transport.abort
+        await over.wait()
+
+    return serve_one

@@ -12,8 +12,7 @@ from multilang.extras import imported
 from multilang.masked import is_reference, is_secret, masked
 from multilang.project.errors import ProjectError
 from multilang.project.settings import Layer, Settings
-from multilang.topology.conf_keys import KNOWN, check_keys
-from multilang.topology.conf_values import check_values
+from multilang.topology.conf import check_keys, check_values, known
 from multilang.topology.errors import TopologyError, did_you_mean
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ class ProjectFile:
         if not isinstance(table, dict):
             raise self._error(f'{where} is {table!r}, not a table; write [{where}] and below it "KEY" = VALUE')
         for key, value in table.items():
-            if isinstance(value, dict) and "." not in key and key not in KNOWN and not is_reference(value):
+            if isinstance(value, dict) and "." not in key and key not in known() and not is_reference(value):
                 whole, leaf = _unquoted(key, value)
                 raise self._error(
                     f'[{where}]: {whole} is written without quotes, which TOML reads as tables in tables; write "{whole}" = '

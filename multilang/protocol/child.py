@@ -33,6 +33,7 @@ from multilang.protocol.messages import (
     Tuple,
 )
 from multilang.protocol.sender import ChildSender
+from multilang.settings import MAX_BUFFER, PARENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -239,9 +240,9 @@ class ChildConnection(ChildSender):
         if "componentid" not in context:
             # before 0.10, need_task_ids may be unknown to the parent; with this, every list belongs to an emit
             self._ask_always()
-        if conf.get("multilang.direct.task.plain") or conf.get("multilang.parent") == "local":
+        if conf.get(PARENT) == "local":
             self._task_offset = 0
-        limit = conf.get("multilang.buffer.max.bytes")
+        limit = conf.get(MAX_BUFFER)
         if type(limit) is int and limit > 0:
             self._frames.max_buffer = limit
 

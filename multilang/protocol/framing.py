@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from multilang.protocol.bounds import SMALLEST_RATIO, memory_of
 from multilang.protocol.errors import RemoteProtocolError, shortened
+from multilang.settings import MAX_BUFFER, SETTINGS
 
-DEFAULT_MAX_BUFFER = 128 * 1024 * 1024  # bytes; without a bound, a peer that never sends "end" would fill the memory
+# Without a bound, a peer that never sends "end" would fill the memory.
+DEFAULT_MAX_BUFFER: int = SETTINGS[MAX_BUFFER].default
 
 _SMALL = 1024 * 1024  # bytes of memory that any message may take
 

@@ -18,7 +18,8 @@ from threading import Thread
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
 from multilang.queues.kafka_group import Rest
-from multilang.state.kafka_client import OPTIONS, REQUIRES, Topic, check_fields, with_options
+from multilang.settings import KAFKA_OPTIONS
+from multilang.state.kafka_client import REQUIRES, Topic, check_fields, with_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class KafkaSpout(ReliableSpout):
 
     def _options(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         found = with_options(conf, self.options)
-        _check_options(found, OPTIONS)
+        _check_options(found, KAFKA_OPTIONS)
         return found
 
     # ---- messages ----

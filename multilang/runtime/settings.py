@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.settings import PARENT, is_number
+from multilang.topology.conf import storm_default
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,21 +15,26 @@ if TYPE_CHECKING:
 # The conf that a component finds unless the topology says otherwise: the part of Storm's defaults.yaml that matters to
 # a component or to this cluster.
 DEFAULTS: dict[str, Any] = {
+    **{
+        key: storm_default(key)
+        for key in (
+            "supervisor.worker.timeout.secs",
+            "topology.acker.executors",
+            "topology.debug",
+            "topology.enable.message.timeouts",
+            "topology.max.spout.pending",
+            "topology.max.task.parallelism",
+            "topology.message.timeout.secs",
+            "topology.shellbolt.max.pending",
+            "topology.stats.sample.rate",
+            "topology.subprocess.timeout.secs",
+            "topology.workers",
+        )
+    },
     "storm.cluster.mode": "local",
-    "supervisor.worker.timeout.secs": 30,
-    "topology.acker.executors": None,
-    "topology.debug": False,
-    "topology.enable.message.timeouts": True,
-    "topology.max.spout.pending": None,
-    "topology.max.task.parallelism": None,
-    "topology.message.timeout.secs": 30,
-    "topology.shellbolt.max.pending": 100,
-    "topology.stats.sample.rate": 0.05,
-    "topology.subprocess.timeout.secs": None,
-    "topology.workers": 1,
     # Our own parent on the wire: plain task ids in direct emits, no sleep on an idle next, "exhausted" in a spout's
     # sync.
-    "multilang.parent": "local",
+    PARENT: "local",
 }
 
 
@@ -66,20 +73,22 @@ class Settings:
     )
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
-        workers = _count(conf, "topology.workers", 1)
+        workers = _count(conf, "topology.workers")
         ackers = conf.get("topology.acker.executors")
-        self.ackers = max(workers, 1) if ackers is None else _count(conf, "topology.acker.executors", 0)
+        self.ackers = max(workers, 1) if ackers is None else _count(conf, "topology.acker.executors")
         self.message_timeouts = conf.get("topology.enable.message.timeouts") is not False
-        self.message_timeout_secs = _seconds(conf, "topology.message.timeout.secs", 30)
+        self.message_timeout_secs = _seconds(conf, "topology.message.timeout.secs")
         pending = conf.get("topology.max.spout.pending")
         # In Storm, null and 0 mean "unlimited".
-        self.max_spout_pending = None if not pending else _count(conf, "topology.max.spout.pending", 0)
-        self.tick_secs = _seconds(conf, "topology.tick.tuple.freq.secs", 0) or None
-        self.max_shellbolt_pending = _count(conf, "topology.shellbolt.max.pending", 100) or 100
-        self.wait_secs = None if conf.get(_WAIT) is None else _seconds(conf, _WAIT, 0) / 1000
+        self.max_spout_pending = None if not pending else _count(conf, "topology.max.spout.pending")
+        self.tick_secs = _seconds(conf, "topology.tick.tuple.freq.secs") or None
+        self.max_shellbolt_pending = (
+            _count(conf, "topology.shellbolt.max.pending") or DEFAULTS["topology.shellbolt.max.pending"]
+        )
+        self.wait_secs = None if conf.get(_WAIT) is None else _seconds(conf, _WAIT) / 1000
         timeout = conf.get("topology.subprocess.timeout.secs")
         key = "supervisor.worker.timeout.secs" if timeout is None else "topology.subprocess.timeout.secs"
-        self.subprocess_timeout_secs = _seconds(conf, key, 30)
+        self.subprocess_timeout_secs = _seconds(conf, key)
         if self.message_timeouts and not self.message_timeout_secs:
             raise ConfigError(
                 "topology.message.timeout.secs is 0; use a number of seconds above 0, "
@@ -105,19 +114,19 @@ class Settings:
         return min(_SHORTEST_WAIT_SECS * 2.0 ** min(idle - 1, 10), _LONGEST_WAIT_SECS)
 
 
-def _seconds(conf: Mapping[str, Any], key: str, default: float) -> float:
-    value = conf.get(key)
+def _seconds(conf: Mapping[str, Any], key: str) -> float:
+    value: float | None = conf.get(key)
     if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        return DEFAULTS.get(key) or 0
+    if not is_number(value) or value < 0:
         raise ConfigError(f"{key} is {value!r}; use a number from 0")
     return value
 
 
-def _count(conf: Mapping[str, Any], key: str, default: int) -> int:
-    value = conf.get(key)
+def _count(conf: Mapping[str, Any], key: str) -> int:
+    value: int | None = conf.get(key)
     if value is None:
-        return default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        return DEFAULTS.get(key) or 0
+    if type(value) is not int or value < 0:
         raise ConfigError(f"{key} is {value!r}; use a whole number from 0")
     return value

@@ -8,7 +8,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.state.settings import CONFIG
 from multilang.topology.commands import BLOB_MAP, blob_map
-from multilang.topology.conf_values import check_whole
+from multilang.topology.conf import check_whole
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,8 +43,6 @@ def default_conf(topology: Topology) -> dict[str, Any]:
     """
     return {
         KRYO: _registrations(topology),
-        # A plain task id in a direct emit makes Storm 2.6 to 2.8 die; the other form works on every version.
-        "multilang.direct.task.plain": False,
         "topology.subprocess.timeout.secs": SUBPROCESS_TIMEOUT,
     }
 

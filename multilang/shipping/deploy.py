@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from multilang.settings import DEPLOYMENT, STORED_NAME
 from multilang.shipping import kept as store
 from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
 from multilang.shipping.former import Former, former_of, submit_again
@@ -19,7 +20,6 @@ from multilang.shipping.java_objects import with_java
 from multilang.shipping.nimbus import conf_of
 from multilang.shipping.submit import (
     SETTLED,
-    STORED_NAME,
     beside_name,
     check_on_cluster,
     check_ready,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
 
-DEPLOYMENT = "multilang.deployment"
 """The conf key with a deployment's own name, drawn at random, by which it knows its topology from all others."""
 
 _POLL = 0.5  # seconds

@@ -15,7 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from multilang.component import prometheus, settings
+from multilang import settings
+from multilang.component import prometheus
 from multilang.component.errors import ConfigError, NotSetError
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import OURS
@@ -78,9 +79,9 @@ def packages_of(topology: Topology, asked: set[str]) -> tuple[list[Package], lis
         for module, line in _requires(thing, why).items():
             found.setdefault(module, Package(module, line, why))
     for whose, conf in confs(topology):
-        if settings.prometheus(conf) is not None:
+        if settings.value(conf, settings.PROMETHEUS_PORT) is not None:
             for module, line in prometheus.REQUIRES.items():
-                found.setdefault(module, Package(module, line, f"multilang.metrics.prometheus.port in {whose}"))
+                found.setdefault(module, Package(module, line, f"{settings.PROMETHEUS_PORT} in {whose}"))
     return [found[module] for module in sorted(found)], missing
 
 

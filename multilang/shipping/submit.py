@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import dumps
+from multilang.settings import STORED_NAME
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 OLDEST_STORM = (2, 6)  # the first with json-smart as JSON parser, whose classes shipping.conf names
 SKIP_MISSING = "topology.skip.missing.kryo.registrations"
-STORED_NAME = "multilang.state.name"  # the name of which a topology that was started beside another one is
 SETTLED = 5  # seconds that every executor must have been up; one that dies at its start ends its worker
 _POLL = 0.5  # seconds
 

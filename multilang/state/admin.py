@@ -6,6 +6,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from multilang.settings import POSITIONS, STORE
 from multilang.state.api import KeyValueState
 from multilang.state.checked import (
     check_provider,
@@ -35,11 +36,9 @@ from multilang.state.names import (
 from multilang.state.positions import accept_positions, kept_positions, move_positions, positions_url
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
-from multilang.state.settings import POSITIONS
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.state.witness import Witness
-from multilang.store.settings import STORE
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:

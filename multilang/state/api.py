@@ -38,7 +38,7 @@ class State(ABC):
     than once: after a crash the checkpoint spout repeats its last step.
 
     Attributes:
-        trace: Called with the name of each step of saving; see ``multilang.state.trace``.
+        trace: Called with the name of each step of saving; see ``multilang.trace``.
     """
 
     trace: Callable[[str], None] = staticmethod(unheard)

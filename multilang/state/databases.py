@@ -7,15 +7,16 @@ import os
 
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import CACHED_KEYS, STORE, STORED_NAME, value
 from multilang.state.errors import StateError
 from multilang.state.names import SPOUT, namespace
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
-from multilang.state.settings import CONFIG, PROVIDER, cached_keys, check_members
+from multilang.state.settings import CONFIG, PROVIDER, check_members
 from multilang.state.stored import Namespace, StoredState
 from multilang.store.claims import check_free_for, claim_for
 from multilang.store.opening import open_store
-from multilang.store.settings import NAME, STORE, name_in, place_of, state_file, store_url, stored_name
+from multilang.store.settings import name_in, place_of, state_file, store_url, stored_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class StoreProvider(StateProvider):
 
     def new_state(self, namespace: str) -> StoredState:
         store = self._open() if self.durable else self.store
-        cached = cached_keys(self.conf) if self.durable else _ALL
+        cached = value(self.conf, CACHED_KEYS) if self.durable else _ALL
         return StoredState(namespace, self._namespace(namespace, store), self._keys, self._values, cached)
 
     def namespaces(self) -> list[str]:
@@ -220,5 +221,5 @@ class SqliteStateProvider(StoreProvider):
                 self._what,
                 ", ".join(repr(name_in(each)) for each in sorted(others)[:5]),
                 self.store.describe(),
-                NAME,
+                STORED_NAME,
             )

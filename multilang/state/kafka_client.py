@@ -12,6 +12,7 @@ from multilang.component.errors import ConfigError
 from multilang.extras import imported
 from multilang.masked import is_reference
 from multilang.secret import Secret
+from multilang.settings import KAFKA_OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     _Answer = TypeVar("_Answer")
 
 REQUIRES = {"confluent_kafka": "confluent-kafka>=2.6"}
-OPTIONS = "multilang.kafka.options"
 _OF_ANY_CLIENT = ("bootstrap.servers", "log_level", "error_cb")
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"  # of a topic at a broker that knows no ids
 _MAY_NOT_TELL = (
@@ -61,10 +61,10 @@ def check_fields(fields: Sequence[str]) -> None:
 
 def with_options(conf: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Return a spout's options over those of the conf's ``multilang.kafka.options``. Raises ConfigError if that is no object."""
-    given = conf.get(OPTIONS)
+    given = conf.get(KAFKA_OPTIONS)
     if given is not None and not isinstance(given, dict):
         raise ConfigError(
-            f'{OPTIONS} is of type {type(given).__name__}; write an object, {{"security.protocol": "SASL_SSL", ...}}'
+            f'{KAFKA_OPTIONS} is of type {type(given).__name__}; write an object, {{"security.protocol": "SASL_SSL", ...}}'
         )
     return {**(given or {}), **own}
 
@@ -263,7 +263,7 @@ class Topic:
             if self._hears:  # a consumer whose errors go elsewhere reads messages, one of which this would take away
                 consumer.poll(0)  # it tells only then why it was refused
             if self._refusal:
-                raise self._error(f"{self.where} can't be used: {self._refusal}; see {OPTIONS}")
+                raise self._error(f"{self.where} can't be used: {self._refusal}; see {KAFKA_OPTIONS}")
             passes = problem.name() in _PASSES
             if passes:
                 sleep(_AGAIN_SECS)

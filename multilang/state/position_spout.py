@@ -13,11 +13,10 @@ from multilang.component.base import overload
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import key_of
 from multilang.protocol.codec import dumps, loads, reason_against
+from multilang.settings import POSITIONS, STORE
 from multilang.state.declared import Declared, changed_text
 from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
-from multilang.state.settings import POSITIONS
-from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

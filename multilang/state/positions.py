@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from multilang.component.errors import NotSetError
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import POSITIONS, STORE
 from multilang.state.declared import Declared, others_identity
 from multilang.state.errors import FencedError, StateError
-from multilang.state.settings import POSITIONS
 from multilang.store.claims import claim_for
 from multilang.store.opening import open_store, store_class
-from multilang.store.settings import STORE, name_in, place_of, store_url, stored_name, url_of
+from multilang.store.settings import name_in, place_of, store_url, stored_name, url_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

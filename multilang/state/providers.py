@@ -5,13 +5,13 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import loads
+from multilang.settings import MARKS, POSITIONS, STORE, TRACE
 from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
-from multilang.state.settings import CONFIG, POSITIONS, PROVIDER, TRACE
+from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.steps import traced
 from multilang.store.opening import own_class, store_class
-from multilang.store.settings import MARKS, STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def check_named(conf: Mapping[str, Any]) -> None:
     config = _config(conf)
     for member in _SERIALIZERS:
         serializer(config, member, JsonSerializer)
-    traced(conf, TRACE)
+    traced(conf)
 
 
 def _config(conf: Mapping[str, Any]) -> dict[str, Any]:

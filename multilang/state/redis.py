@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.settings import REDIS_MEMBERS
 from multilang.state.databases import StoreProvider
 from multilang.state.settings import CONFIG, PROVIDER, check_members
 from multilang.store import redis_access as access
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
     from multilang.store.interface import Store
 
-_POOL = ("host", "port", "timeout", "database", *access.MEMBERS)
-_CLUSTER = ("nodes", "timeout", "maxRedirections", *access.MEMBERS)
+_POOL = ("host", "port", "timeout", "database", *REDIS_MEMBERS)
+_CLUSTER = ("nodes", "timeout", "maxRedirections", *REDIS_MEMBERS)
 
 
 class RedisStateProvider(StoreProvider):
@@ -51,7 +52,7 @@ def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> di
     unknown = [each for each in found if each not in known]
     if unknown:
         raise ConfigError(f"{CONFIG}: {name} knows no {unknown[0]!r}; it has {', '.join(known)}")
-    given = {member: value for member, value in found.items() if value is not None and member not in access.MEMBERS}
+    given = {member: value for member, value in found.items() if value is not None and member not in REDIS_MEMBERS}
     for member, value in given.items():
         if member == "host":
             if type(value) is not str or not value:
@@ -61,5 +62,5 @@ def _members(config: Mapping[str, Any], name: str, known: tuple[str, ...]) -> di
                 raise ConfigError(f'{CONFIG}: {name} has "nodes": ["host:port", ...], not {value!r}')
         elif type(value) is not int or value < 0:
             raise ConfigError(f"{CONFIG}: {name}.{member} is {value!r}; use a number")
-    members = {member: value for member, value in found.items() if member in access.MEMBERS}
+    members = {member: value for member, value in found.items() if member in REDIS_MEMBERS}
     return {**given, **access.checked(members, f"{CONFIG}: {name}")}

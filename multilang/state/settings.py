@@ -1,9 +1,8 @@
-"""The conf keys of state, and their checks."""
+"""The keys of Storm's conf about state, and their checks."""
 
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.store.settings import NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +13,7 @@ INTERVAL = "topology.state.checkpoint.interval.ms"
 TIMEOUT = "topology.message.timeout.secs"
 PROVIDER = "topology.state.provider"
 CONFIG = "topology.state.provider.config"
-ALIGNMENT = "multilang.state.alignment"
-CACHE = "multilang.state.cache.keys"
-TRACE = "multilang.state.trace"
-POSITIONS = "multilang.positions"
 LEAST_INTERVAL_MS = 100
-_OWN = (ALIGNMENT, CACHE, NAME, TRACE)
-EXACT = "exact"
-AT_LEAST_ONCE = "at-least-once"
 
 
 def check(conf: Mapping[str, Any]) -> None:
@@ -38,11 +30,6 @@ def check(conf: Mapping[str, Any]) -> None:
             "topology.acker.executors is 0: without ackers the checkpoint spout would take everything for done at once, "
             "so that states could be wrong; leave the key out, or give a number from 1"
         )
-    alignment(conf)
-    cached_keys(conf)
-    for key in conf:
-        if key.startswith("multilang.state.") and key not in _OWN:
-            raise ConfigError(f"{key} is not a setting; those of state are {', '.join(_OWN)}")
 
 
 def interval_secs(conf: Mapping[str, Any]) -> float:
@@ -53,22 +40,6 @@ def interval_secs(conf: Mapping[str, Any]) -> float:
     if not _is_number(value) or not 0 < value < float("inf"):
         raise ConfigError(f"{INTERVAL} is {value!r}; use milliseconds, from {LEAST_INTERVAL_MS} on")
     return float(max(value, LEAST_INTERVAL_MS)) / 1000
-
-
-def alignment(conf: Mapping[str, Any]) -> str:
-    """Return the alignment: AT_LEAST_ONCE or EXACT."""
-    value = conf.get(ALIGNMENT, AT_LEAST_ONCE)
-    if value not in (EXACT, AT_LEAST_ONCE):
-        raise ConfigError(f"{ALIGNMENT} is {value!r}; use {AT_LEAST_ONCE!r} or {EXACT!r}")
-    return str(value)
-
-
-def cached_keys(conf: Mapping[str, Any]) -> int:
-    """Return the number of unchanged keys of a task's state that are kept in memory."""
-    value = conf.get(CACHE, 100_000)
-    if type(value) is not int or value < 0:
-        raise ConfigError(f"{CACHE} is {value!r}; use a number of keys, from 0")
-    return value
 
 
 def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) -> None:

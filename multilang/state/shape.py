@@ -9,12 +9,13 @@ lose something is refused with a sentence that says what it was, what it is, and
 
 from __future__ import annotations
 
+from multilang.settings import ALIGNMENT, EXACT
 from multilang.state.api import KeyValueState
 from multilang.state.checked import items_of, names_of, state_of, tasks_of
 from multilang.state.declared import IDENTITY, Declared, changed_text, others_identity
 from multilang.state.errors import ReshapedError
 from multilang.state.names import SHAPE_KEY, SPOUT, TASKS_KEY, WHOLE_KEY, namespace, split_namespace
-from multilang.state.settings import ALIGNMENT, EXACT, divided_otherwise
+from multilang.state.settings import divided_otherwise
 from multilang.state.stored import StoredState
 
 TYPE_CHECKING = False

@@ -9,6 +9,7 @@ from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
+from multilang.settings import ALIGNMENT, EXACT, PARENT, value
 from multilang.state import settings
 from multilang.state.api import KeyValueState
 from multilang.state.checked import (
@@ -83,7 +84,7 @@ class CheckpointSpout(Spout):
 
     def check_conf(self, conf: dict[str, Any]) -> None:
         self._check(conf)
-        check_config(conf, self.alignment == settings.EXACT)
+        check_config(conf, self.alignment == EXACT)
 
     def check_start(self, conf: dict[str, Any]) -> None:
         Steps(conf, SPOUT)
@@ -115,7 +116,7 @@ class CheckpointSpout(Spout):
         try:
             self._begin_readable()
         except InUseError as problem:
-            if conf.get("multilang.parent") == "local":
+            if conf.get(PARENT) == "local":
                 raise
             self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
             self.report_error(self._in_use)
@@ -304,9 +305,9 @@ class CheckpointSpout(Spout):
 
 def check_alignment(built: str, conf: dict[str, Any]) -> None:
     """Raise ConfigError if the conf's alignment is not the one that the topology was built for."""
-    wanted = settings.alignment(conf)
+    wanted = value(conf, ALIGNMENT)
     if wanted != built:
         raise ConfigError(
-            f"{settings.ALIGNMENT} is {wanted!r}, and the topology was built for {built!r}: it can't change after build, so "
-            f"give it there: build(conf={{{settings.ALIGNMENT!r}: {wanted!r}}})"
+            f"{ALIGNMENT} is {wanted!r}, and the topology was built for {built!r}: it can't change after build, so "
+            f"give it there: build(conf={{{ALIGNMENT!r}: {wanted!r}}})"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
-from multilang.state.settings import TRACE
+from multilang.settings import TRACE, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ class Steps:
     Args:
         conf: The conf that names the function.
         namespace: The namespace, which is the function's first argument.
-        setting: The conf key that names the function.
     """
 
-    def __init__(self, conf: Mapping[str, Any], namespace: str, setting: str = TRACE) -> None:
-        self._tell = traced(conf, setting)
+    def __init__(self, conf: Mapping[str, Any], namespace: str) -> None:
+        self._tell = traced(conf)
         self._namespace = namespace
         self._what = ""
         self._txid = -1
@@ -46,21 +45,19 @@ class Steps:
                 state.store.trace = self
 
 
-def traced(conf: Mapping[str, Any], setting: str) -> Callable[[str, str, int], None] | None:
+def traced(conf: Mapping[str, Any]) -> Callable[[str, str, int], None] | None:
     """Return the function that the conf names; None if it names none.
 
     Raises:
         ConfigError: There is no function of that name.
     """
-    name = conf.get(setting)
+    name = value(conf, TRACE)
     if name is None:
         return None
-    if not isinstance(name, str):
-        raise ConfigError(f"{setting} is {name!r}; use a function by its dotted name")
     try:
         function: Callable[[str, str, int], None] = by_dotted_name(name)
     except (ImportError, AttributeError, TypeError, ValueError) as problem:
-        raise ConfigError(f"{setting} {name!r} can't be imported: {problem}") from problem
+        raise ConfigError(f"{TRACE} {name!r} can't be imported: {problem}") from problem
     if not callable(function):
-        raise ConfigError(f"{setting} {name!r} is {function!r}; use a function by its dotted name")
+        raise ConfigError(f"{TRACE} {name!r} is {function!r}; use a function by its dotted name")
     return function

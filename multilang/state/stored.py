@@ -31,7 +31,7 @@ class Saved(ABC):
     """The bytes of one namespace: committed values, and over them prepared ones (None: deleted).
 
     Attributes:
-        trace: Called with the name of each step; see ``multilang.state.trace``.
+        trace: Called with the name of each step; see ``multilang.trace``.
         largest: The largest size of a key or value, in bytes.
         is_claimed: Whether this object has claimed the namespace.
     """

@@ -6,6 +6,7 @@ commits on receiving the checkpoint tuples. The non stateful bolts are wrapped i
 
 from __future__ import annotations
 
+from multilang.settings import ALIGNMENT, AT_LEAST_ONCE, EXACT, value
 from multilang.state import settings
 from multilang.state.bolt import Stateful
 from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
@@ -57,7 +58,7 @@ def stateful(topology: Topology) -> Topology:
     """
     settings.check(topology.conf)
     specs = {id: spec.copy() for id, spec in topology.components.items()}
-    exact = settings.alignment(topology.conf) == settings.EXACT
+    exact = value(topology.conf, ALIGNMENT) == EXACT
     kinds = _EXACT if exact else _AT_LEAST_ONCE
     if exact:
         _check_exact(specs)
@@ -78,7 +79,7 @@ def stateful(topology: Topology) -> Topology:
                 spec.kind = "bolt"
                 streams = (STREAM, TURN, MORE)
                 _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
-    spout = kinds.spout(with_state, settings.alignment(topology.conf), parts)
+    spout = kinds.spout(with_state, value(topology.conf, ALIGNMENT), parts)
     if not exact:  # with exact alignment positions are part of the state
         spout.kept = [
             (keys, dict(spec.conf))
@@ -104,12 +105,12 @@ def _check_exact(specs: Mapping[str, ComponentSpec]) -> None:
         if isinstance(spec.component, Foreign):
             raise TopologyError(
                 f"{spec.kind} {id!r} ({what}) is no Python component, and exact alignment needs checkpoints to pass through "
-                f"each; use {settings.ALIGNMENT}: {settings.AT_LEAST_ONCE}"
+                f"each; use {ALIGNMENT}: {AT_LEAST_ONCE}"
             )
         if spec.kind == "spout" and not isinstance(spec.component, ReplayableSpout):
             raise TopologyError(
                 f"spout {id!r} ({what}) can't go back to a position, which exact alignment needs of all spouts: make it a "
-                f"multilang.state.ReplayableSpout, or use {settings.ALIGNMENT}: {settings.AT_LEAST_ONCE}"
+                f"multilang.state.ReplayableSpout, or use {ALIGNMENT}: {AT_LEAST_ONCE}"
             )
 
 

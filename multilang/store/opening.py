@@ -5,8 +5,8 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.masked import masked_text
+from multilang.settings import STORE
 from multilang.store.interface import Store
-from multilang.store.settings import STORE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

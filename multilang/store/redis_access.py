@@ -11,15 +11,14 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from multilang.component.errors import ConfigError
 from multilang.secret import Secret
+from multilang.settings import REDIS_ACCESS, REDIS_MEMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-ACCESS = "multilang.redis.access"
 PASSWORD = "MULTILANG_REDIS_PASSWORD"  # in the environment, so that no conf need have it
-MEMBERS = ("user", "password", "tls", "ca", "cert", "key")
 FORM = "redis://HOST:PORT/DATABASE, or rediss://USER@HOST:PORT/DATABASE?ca=FILE"
 _PATHS = ("ca", "cert", "key")
 
@@ -49,12 +48,14 @@ def with_access(conf: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, 
     Raises:
         ConfigError: The key has something else than such members.
     """
-    given = conf.get(ACCESS)
+    given = conf.get(REDIS_ACCESS)
     if given is None:
         return dict(place)
     if not isinstance(given, dict):
-        raise ConfigError(f"{ACCESS} is of type {type(given).__name__}; write an object with {', '.join(MEMBERS)}")
-    return {**checked(given, ACCESS), **place}
+        raise ConfigError(
+            f"{REDIS_ACCESS} is of type {type(given).__name__}; write an object with {', '.join(REDIS_MEMBERS)}"
+        )
+    return {**checked(given, REDIS_ACCESS), **place}
 
 
 def checked(members: Mapping[str, Any], what: str) -> dict[str, Any]:
@@ -69,8 +70,8 @@ def checked(members: Mapping[str, Any], what: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for name, value in members.items():
-        if name not in MEMBERS:
-            raise ConfigError(f"{what} knows no {name!r}; it has {', '.join(MEMBERS)}")
+        if name not in REDIS_MEMBERS:
+            raise ConfigError(f"{what} knows no {name!r}; it has {', '.join(REDIS_MEMBERS)}")
         if value is None:
             continue
         if name == "password":
@@ -106,7 +107,7 @@ def place_of(url: str) -> dict[str, Any]:
     if scheme not in ("redis", "rediss") or not found.hostname or found.fragment or not database.isdecimal():
         raise ValueError(f"its form is {FORM}")
     if found.password is not None:
-        raise ValueError(f"a password belongs into {ACCESS}, or into the environment, {PASSWORD}")
+        raise ValueError(f"a password belongs into {REDIS_ACCESS}, or into the environment, {PASSWORD}")
     given: dict[str, Any] = dict(parse_qsl(found.query, keep_blank_values=True, strict_parsing=bool(found.query)))
     unknown = [name for name in given if name not in _PATHS]
     if unknown or (given and scheme == "redis"):

@@ -9,6 +9,7 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
+from multilang.settings import REDIS_ACCESS
 from multilang.store import redis_access as access
 from multilang.store.errors import NotPermittedError, StateError, StoreGoneError
 
@@ -211,11 +212,11 @@ class translated_errors:  # noqa: N801  # read as a word
         if "The user executing the script" in str(error):
             kinds.add("NoPermissionError")  # redis-py has no name for it
         if "AuthenticationError" in kinds:
-            fix = f"; its user and password belong into {access.ACCESS}, or the password into the environment, {access.PASSWORD}"
+            fix = f"; its user and password belong into {REDIS_ACCESS}, or the password into the environment, {access.PASSWORD}"
         elif "NoPermissionError" in kinds:
             fix = "; give its user the right (ACL SETUSER), or log in as another user"
         elif _is_distrusted(error):
-            fix = f'; name the authority that signed its certificate in {access.ACCESS}: {{"ca": FILE}}'
+            fix = f'; name the authority that signed its certificate in {REDIS_ACCESS}: {{"ca": FILE}}'
         elif kinds & {"ConnectionError", "TimeoutError", "RedisClusterException"}:
             fix = f"; start it, or name another{' in ' * bool(self._setting)}{self._setting}"
         if any(sign in str(error) for sign in _DAMAGED):

@@ -1,19 +1,16 @@
-"""The conf keys of the store, and the names under which a topology's things are kept there."""
+"""The store that a conf names, and the names under which a topology's things are kept there."""
 
 from __future__ import annotations
 
 import os
 
 from multilang import private
+from multilang.settings import STORE, STORED_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
-
-STORE = "multilang.store"
-MARKS = "multilang.source.store"
-NAME = "multilang.state.name"
 
 
 def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None:
@@ -51,7 +48,7 @@ def url_of(place: Any) -> Any:
 
 def stored_name(conf: Mapping[str, Any]) -> str:
     """Return the name under which everything of a topology is stored: its own, or that of the one that it takes over."""
-    return str(conf.get(NAME) or conf.get("topology.name") or "topology")
+    return str(conf.get(STORED_NAME) or conf.get("topology.name") or "topology")
 
 
 def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:

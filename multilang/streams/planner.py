@@ -8,7 +8,7 @@ aggregate that can merge, it carries partial results.
 
 from __future__ import annotations
 
-from multilang.state.settings import EXACT, alignment
+from multilang.settings import ALIGNMENT, EXACT, value
 from multilang.streams import bolts, sinks
 from multilang.streams.asynchronous import AsyncProgram, MapAsync
 from multilang.streams.folds import Aggregate, Keyed, Query, Update
@@ -57,7 +57,9 @@ def planned(graph: Graph, declared: Declared, state: bool, conf: Mapping[str, An
         TopologyError: The graph can't be run.
     """
     stages = list(graph.stages.values())
-    with_state = state or alignment(conf) == EXACT or any(isinstance(stage.operation, Update) for stage in stages)
+    with_state = (
+        state or value(conf, ALIGNMENT) == EXACT or any(isinstance(stage.operation, Update) for stage in stages)
+    )
     return _Plan(stages, declared, with_state).build()
 
 

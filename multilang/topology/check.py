@@ -5,8 +5,9 @@ from __future__ import annotations
 from multilang.component.base import Component
 from multilang.component.errors import ExplainedError
 from multilang.protocol.codec import reason_against
-from multilang.topology.conf_keys import check_keys
-from multilang.topology.conf_values import NAME_TABOO, check_values, is_printable
+from multilang.settings import NAME_TABOO, is_printable
+from multilang.topology import importing
+from multilang.topology.conf import check_keys, check_values
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.shell import Foreign
 
@@ -77,7 +78,7 @@ def check_name(name: object) -> None:
 
 def check_conf(conf: object, what: str) -> None:
     """Raise TopologyError for a conf that can't be sent as JSON: a dict with string keys and values that JSON has."""
-    if conf is None:
+    if conf is None or importing.by_task:  # a task's was checked before it was submitted
         return
     if not isinstance(conf, dict):
         raise TopologyError(f"{what} is a dict of settings, not {conf!r}")

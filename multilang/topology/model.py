@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.topology.conf_keys import check_built, check_keys, renamed
-from multilang.topology.conf_values import check_values
+from multilang.topology.conf import check_built, check_keys, check_values, renamed
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.spec import TASKS, ComponentSpec, Input, describe, is_count
 

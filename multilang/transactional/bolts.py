@@ -9,9 +9,10 @@ from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.protocol.codec import loads
+from multilang.settings import TRACE
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import emitter_of
-from multilang.transactional.names import COMMIT_STREAM, ID, TRACE
+from multilang.transactional.names import COMMIT_STREAM, ID
 from multilang.transactional.state import OutdatedError
 from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import open_state

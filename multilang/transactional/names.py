@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.streams import Stream
-from multilang.topology.conf_values import is_printable
+from multilang.settings import is_printable
 
 BATCH_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/batch"
 COMMIT_STREAM = "org.apache.storm.transactional.TransactionalSpoutCoordinator/commit"
@@ -11,13 +11,6 @@ STREAMS = {BATCH_STREAM: Stream(["tx", "tx-meta", "committed-txid"]), COMMIT_STR
 
 ID = "topology.transactional.id"
 """Conf: the name under which the topology's transactions are stored. The builder sets it."""
-
-STORE = "multilang.transactional.store"
-"""Conf: the store of the transactions: sqlite, zookeeper, a store's URL, or a subclass of Store by its dotted name."""
-
-
-TRACE = "multilang.transactional.trace"
-"""Conf: the dotted name of a function that is called with each step; see ``multilang.transactional.steps``."""
 
 
 def is_id(value: object) -> bool:

@@ -1,7 +1,7 @@
-"""The steps of transactions, traced by a function that the conf names in ``multilang.transactional.trace``.
+"""The steps of transactions, traced by the function that the conf names in ``multilang.trace``.
 
-It is called as the function of ``multilang.state.trace`` is: with who does the step, the step, and the txid (-1: none).
-It can watch the steps, or make one fail.
+It is called as at the steps of a checkpoint: with who does the step, the step, and the txid (-1: none). It can watch the
+steps, or make one fail.
 
 ``coordinator``:
 
@@ -31,7 +31,6 @@ It can watch the steps, or make one fail.
 from __future__ import annotations
 
 from multilang.state.steps import Steps
-from multilang.transactional.names import TRACE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,4 +44,4 @@ def steps_of(conf: Mapping[str, Any], who: str) -> Steps:
     Raises:
         ConfigError: The conf names something that is no function.
     """
-    return Steps(conf, who, TRACE)
+    return Steps(conf, who)

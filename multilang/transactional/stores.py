@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.settings import TRANSACTIONS, value
 from multilang.state.providers import texts
-from multilang.state.steps import traced
 from multilang.store import opening
 from multilang.store.claims import check_free_for
 from multilang.store.settings import place_of, state_file, store_url, stored_name
-from multilang.transactional.names import ID, STORE, TRACE, is_id
+from multilang.transactional.names import ID, is_id
 from multilang.transactional.state import TransactionalState, what_of
 
 TYPE_CHECKING = False
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from multilang.store.interface import Store
 
-PATH = "multilang.transactional.sqlite.path"
 _SHORT = ("sqlite", "zookeeper")
 
 
@@ -45,15 +44,14 @@ def check_state(conf: Mapping[str, Any]) -> None:
 
 def named(conf: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the setting and dotted name of each thing in the conf that is not this library's, to be shipped."""
-    name = conf.get(STORE)
+    name = conf.get(TRANSACTIONS)
     own = opening.own_class(name) if isinstance(name, str) and ":" in name else name
-    return texts([(STORE, own), (TRACE, conf.get(TRACE))], _SHORT)
+    return texts([(TRANSACTIONS, own)], _SHORT)
 
 
 def check_named(conf: Mapping[str, Any]) -> None:
     """Raise ConfigError if something that the conf names can't be imported or has the wrong type. Nothing is opened."""
     store_class(conf)
-    traced(conf, TRACE)
 
 
 def store_class(conf: Mapping[str, Any]) -> type[Store]:
@@ -70,19 +68,12 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
 
     Unless the conf names one, it is the topology's own SQLite file on the embedded cluster and on Spark, and ZooKeeper on Storm.
     """
-    name = conf.get(STORE)
-    path = conf.get(PATH)
-    if name == "sqlite" or (name is None and path is not None and conf.get("multilang.parent") in ("local", "spark")):
-        if path is None:
-            return f"sqlite://{state_file(stored_name(conf))}", PATH
-        if not isinstance(path, str) or not path:
-            raise ConfigError(f"{PATH} is {path!r}; name a file")
-        return f"sqlite://{path}", PATH
+    name = value(conf, TRANSACTIONS)
     if name is None:
-        return store_url(conf) or ("zookeeper:", STORE)
-    if name == "zookeeper":
-        return "zookeeper:", STORE
-    return (f"{name}:" if isinstance(name, str) and ":" not in name else name), STORE
+        return store_url(conf) or ("zookeeper:", TRANSACTIONS)
+    if name == "sqlite":
+        return f"sqlite://{state_file(stored_name(conf))}", TRANSACTIONS
+    return (name if ":" in name else f"{name}:"), TRANSACTIONS
 
 
 def _opened(conf: Mapping[str, Any]) -> Store:
@@ -96,7 +87,7 @@ def _opened(conf: Mapping[str, Any]) -> Store:
     if not store.durable:
         raise ConfigError(
             f"transactions are kept by several tasks, and {setting} names {store.describe()}: name another store in "
-            f"{STORE}, such as sqlite:///FOLDER/FILE.sqlite"
+            f"{TRANSACTIONS}, such as sqlite:///FOLDER/FILE.sqlite"
         )
     return store
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from multilang.component.clock import TaskClock
+from multilang.settings import BATCH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-KEY = "multilang.batch"
 """The conf key by which an engine tells windowed bolts of the batch: an object with ``time_ms`` and ``merged``."""
 
 
@@ -33,5 +33,5 @@ class Batch:
 
 def batch_of(conf: Mapping[str, Any]) -> Batch | None:
     """Return the batch that a conf tells of; None if input comes one by one."""
-    found = conf.get(KEY)
+    found = conf.get(BATCH)
     return None if found is None else Batch(found["time_ms"], found["merged"])

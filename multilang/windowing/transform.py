@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.component.wrapper import innermost
+from multilang.settings import ALIGNMENT, EXACT, value
 from multilang.state.bolt import Stateful
-from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.model import Topology, describe
 from multilang.windowing.bolt import WindowedBolt
@@ -45,7 +45,7 @@ def windowed(topology: Topology) -> Topology:
         bolt.check_limits(settings, conf)
         if not isinstance(bolt, Stateful):
             held[id] = settings.held_ms
-        if not isinstance(bolt, Stateful) and alignment(topology.conf) == EXACT and _has_state(specs.values()):
+        if not isinstance(bolt, Stateful) and value(topology.conf, ALIGNMENT) == EXACT and _has_state(specs.values()):
             raise TopologyError(
                 f"{who} ({describe(bolt)}) holds tuples until their windows end, which no checkpoint of exact alignment has; make it a "
                 "StatefulWindowedBolt"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.accumulators import AccumulatorParam
 
 from multilang.checksums import extended
+from multilang.settings import ALIGNMENT, EXACT, value
 from multilang.state.replayable import ReplayableSpout
-from multilang.state.settings import EXACT, alignment
 from multilang.topology.errors import did_you_mean
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.errors import NotOnSparkError, SparkJobError
@@ -48,7 +48,7 @@ class Cut:
         after: States | None,
     ) -> None:
         self._declared = as_declared(topology)
-        self._is_exact = alignment(topology.conf) == EXACT
+        self._is_exact = value(topology.conf, ALIGNMENT) == EXACT
         self._positions: dict[str, Sequence[Any]] = dict(positions)
         self._ends: dict[str, _Ends] = {}
         if positions and after is None:

@@ -8,16 +8,15 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
-from multilang.component import settings
+from multilang import settings
 from multilang.component.repeats import kind_of
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.runtime.status import RunStatus
-from multilang.state import settings as state_settings
+from multilang.settings import BATCH
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
 from multilang.transactional.parts import late
-from multilang.windowing.batches import KEY as BATCH
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.by_value import by_value
 from spark_bridge.job.checks import check_spouts, check_state, outputs_of, windowed_bolts
@@ -194,7 +193,7 @@ class JobRun:
         if is_stateful(declared):
             self._conf.update(states.conf)
             self._saving = states.saving
-            self._is_exact = state_settings.alignment(declared.conf) == state_settings.EXACT
+            self._is_exact = settings.value(declared.conf, settings.ALIGNMENT) == settings.EXACT
             check_state(topology, states, spark)
         self._stateful = {
             task: namespace(id, index)

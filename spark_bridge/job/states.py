@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from multilang.component.errors import ConfigError
+from multilang.settings import STORE
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
 from multilang.state.checked import check_whole, noted_whole
@@ -34,7 +35,6 @@ from multilang.state.steps import Steps
 from multilang.store.calls import is_own
 from multilang.store.interface import Store
 from multilang.store.opening import is_url, open_store
-from multilang.store.settings import STORE
 from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
 from spark_bridge.job.stateful import Saving, open_state
 

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from time import monotonic
 
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import SECRET_FILE
 from spark_bridge.sources.errors import SourceError, SourceUnavailable
 
 TYPE_CHECKING = False
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 SECRET = "MULTILANG_SOURCE_SECRET"  # the name of an environment variable
-SECRET_FILE = "multilang.source.secret.file"  # in the conf, which has only the path: it is no place for secrets
 SHORTEST_SECRET = 16  # characters
 MAX_REQUEST = 1024 * 1024  # bytes
 MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block depends on its rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import socket
@@ -9,10 +10,12 @@ import sys
 import time
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as NotYet
-from threading import Condition, Lock, Thread
+from threading import Condition
 from typing import TYPE_CHECKING
 
 from multilang.extras import imported
+from multilang.listening.accepting import Connection, Listener, bind
+from multilang.listening.loops import LoopThread
 from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Channel, secret
 from spark_bridge.sources.errors import ChangedRowsError, SourceError, SourceUnavailable
 from spark_bridge.sources.live import RDDSource
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.blocks import Block
 
 MAX_CLIENTS = 256
-MAX_STRANGERS = 64  # connections that have not shown the secret; for a new one, the oldest is ended
+MAX_ANONYMOUS = 64  # connections that have not shown the secret; for a new one, the oldest is ended
 _AUTHENTICATE_SECS = 10.0  # for the whole handshake, however many bytes it comes in
 _STILL_SECS = 5.0  # between two words that the work goes on
 GONE_SECS = 60.0  # that a group is waited for that went away with rows left: time for a worker to be started again
@@ -107,16 +110,13 @@ class Served:
         ] = {}  # by partition: how far it is acked, and if that is all
         self._readers: dict[Channel, str] = {}  # for which group a client reads
         self._left: dict[str, float] = {}  # when a client of the group went away last
-        self._lock = Lock()
-        self._channels: set[Channel] = set()
-        self._strangers: dict[Channel, float] = {}  # until when they may show the secret, the oldest first
+        self._clients = Workers(MAX_ANONYMOUS + MAX_CLIENTS, "clients")
         self._workers = Workers(MAX_CLIENTS, "blocks")
         self._closed = False
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._listener = socket.create_server((host, port), family=family, backlog=MAX_CLIENTS)
-        self._listener.settimeout(_LOOK_SECS)
-        self.host, self.port = host, self._listener.getsockname()[1]
-        Thread(target=self._accept, name="serve", daemon=True).start()
+        self._socket = bind(host, port)
+        self.host, self.port = host, self._socket.getsockname()[1]
+        self._loop = LoopThread("serve")
+        self._listener = self._loop.run(self._listen())
 
     @property
     def url(self) -> str:
@@ -189,18 +189,12 @@ class Served:
 
     def close(self) -> None:
         """Stop serving, disconnect all clients, and let the executors drop what was persisted."""
-        with self._lock:
+        with self._changed:
             if self._closed:
                 return
             self._closed = True
-            channels = [*self._channels, *self._strangers]
-        try:
-            self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread in accept()
-        except OSError:
-            pass
-        self._listener.close()
-        for channel in channels:
-            channel.close()
+        self._loop.close(self._end)
+        self._clients.shutdown()
         self._workers.shutdown()
         self.rdd_source.close()
         with self._changed:
@@ -219,67 +213,50 @@ class Served:
 
     # ---- the threads ----
 
-    def _accept(self) -> None:
-        while True:
-            self._end_strangers()
-            try:
-                sock, _ = self._listener.accept()
-            except TimeoutError:
-                continue
-            except OSError:
-                if self._closed:
-                    return
-                time.sleep(0.1)  # for example, no file descriptor is left: others will be closed
-                continue
-            try:
-                self._admit(sock)
-            except (OSError, RuntimeError):  # no file descriptor or no thread is left for it
-                sock.close()
+    async def _listen(self) -> Listener:
+        return Listener(
+            self._socket,
+            self._serve,
+            anonymous=MAX_ANONYMOUS,
+            admitted=MAX_CLIENTS,
+            anonymous_secs=min(_AUTHENTICATE_SECS, self._stalled_secs),
+            greets=True,
+        )
 
-    def _admit(self, sock: socket.socket) -> None:
-        secs = min(_AUTHENTICATE_SECS, self._stalled_secs)
-        with self._lock:
-            if self._closed or len(self._channels) >= MAX_CLIENTS:
-                sock.close()
-                return
-            if len(self._strangers) >= MAX_STRANGERS:
-                next(iter(self._strangers)).close()
-                del self._strangers[next(iter(self._strangers))]
-            channel = Channel(sock, secs)
-            Thread(target=self._serve, args=(channel,), name="serve a spout", daemon=True).start()
-            self._strangers[channel] = time.monotonic() + secs
+    async def _end(self) -> None:
+        self._listener.stop()
+        self._socket.close()
+        await self._listener.close()
 
-    def _end_strangers(self) -> None:
-        """End the connections that have not shown the secret in time; a byte now and then gives them no more time."""
-        now = time.monotonic()
-        with self._lock:
-            for channel in [each for each, due in self._strangers.items() if due < now]:
-                channel.close()
-                del self._strangers[channel]
+    async def _serve(self, sock: socket.socket, connection: Connection) -> None:
+        """Have threads serve a connection. Each releases the channel when it has ended it, also if nobody waits for that any more."""
+        channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
+        connection.end = channel.close
+        try:
+            await asyncio.wrap_future(self._clients.submit(self._prove, channel))
+            if connection.admit():
+                await asyncio.wrap_future(self._clients.submit(self._talk, channel))
+            else:
+                channel.release()
+        except SourceError:
+            pass  # the client is gone, silent, or without the secret, so nobody needs to be told
+        except RuntimeError:  # no thread is left for it
+            channel.release()
 
-    def _is_known(self, channel: Channel) -> bool:
-        """Let a connection in that has shown the secret; False if it took too long, or there are too many."""
-        with self._lock:
-            if self._strangers.pop(channel, None) is None or self._closed or len(self._channels) >= MAX_CLIENTS:
-                return False
-            self._channels.add(channel)
-            return True
-
-    def _serve(self, channel: Channel) -> None:
+    def _prove(self, channel: Channel) -> None:
         try:
             channel.prove(self._key, first=True)
-            if not self._is_known(channel):
-                return
+        except BaseException:
+            channel.release()
+            raise
+
+    def _talk(self, channel: Channel) -> None:
+        try:
             channel.patience(self._stalled_secs)
             while True:
                 request, _ = channel.receive(MAX_REQUEST)
                 self._answer(channel, request)
-        except SourceError:
-            pass  # the client is gone, silent, or without the secret, so nobody needs to be told
         finally:
-            with self._lock:
-                self._channels.discard(channel)
-                self._strangers.pop(channel, None)
             with self._changed:
                 group = self._readers.pop(channel, None)
                 if group is not None:

@@ -57,7 +57,7 @@ class ServedSource(BlockSource):
         self._reported: dict[int, Progress] = {}  # kept for a driver that is started anew and does not know it
 
     def configure(self, conf: Mapping[str, Any]) -> None:
-        from spark_bridge.sources.channel import SECRET_FILE
+        from multilang.settings import SECRET_FILE
 
         file = conf.get(SECRET_FILE)
         if file is not None and (not isinstance(file, str) or not file):

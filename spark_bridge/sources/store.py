@@ -12,12 +12,12 @@ import os
 from contextlib import contextmanager
 
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import MARKS as STORE
+from multilang.settings import STORE as COMMON
 from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
 from multilang.store.interface import Store, unheard
 from multilang.store.opening import open_store
-from multilang.store.settings import MARKS as STORE
-from multilang.store.settings import STORE as COMMON
 from multilang.store.settings import state_file, url_of
 from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.identity import Mark
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from multilang.store.claims import Claim
 
-GROUP = "multilang.source.group"
 
 _PLACES = "source/"
 _MARKS = "marks"  # partition -> its mark

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 
-from multilang.state.settings import EXACT, alignment
+from multilang.settings import ALIGNMENT, EXACT, value
 from spark_bridge.job.checks import check_query, outputs_of
 from spark_bridge.job.columns import check_types
 from spark_bridge.job.declared import as_declared, is_transactional
@@ -120,7 +120,7 @@ def stream_topology(
         check_maps(declared, str(spark.sparkContext.master))
         log = Transactions(whole)
     try:
-        if isinstance(log, States) and alignment(whole.conf) == EXACT:
+        if isinstance(log, States) and value(whole.conf, ALIGNMENT) == EXACT:
             folder = local_folder(spark, checkpoint)
             handover = Handover(log, {spout: log_of(folder, spout) for spout, _ in own})
         if each_batch is None and outputs is None:

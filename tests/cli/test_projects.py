@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from multilang.settings import SETTINGS
 from tests.cli.command import COMMAND, LIMIT, multilang
 
 PAGES = ("home", "news", "shop", "about")
@@ -224,6 +226,14 @@ def test_doctor_says_what_is_missing_and_for_what(made: Path, tmp_path: Path) ->
     assert str(made / "my_clicks" / "topology.py") in lines["topology"]
 
 
+def test_the_keys_of_this_library_are_shown_with_their_defaults(tmp_path: Path) -> None:
+    shown = multilang("config", "keys", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert [line[0] for line in lines if line[0].startswith("multilang.")] == list(SETTINGS)
+    assert ["multilang.exchange.tuples", "1000", "the", "largest"] in [line[:4] for line in lines]
+
+
 def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "multilang.toml").write_text(
         'topology = "top.py"\nnimbus = "127.0.0.1:1"\n[conf]\n"x.token" = { env = "NOT_SET" }\n'
@@ -242,12 +252,23 @@ def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("multilang do", "doctor"), ("multilang submit -e p", "prod"), ("multilang run --wa", "--watch")],
+    [
+        ("multilang do", "doctor"),
+        ("multilang submit -e p", "prod"),
+        ("multilang run --wa", "--watch"),
+        ("multilang run -c multilang.st", "multilang.store="),
+        ("multilang run -c topology.w", "topology.workers="),
+    ],
 )
-def test_the_shell_completes_commands_options_and_environments(made: Path, words: str, expected: str) -> None:
+def test_the_shell_completes_commands_options_keys_and_environments(made: Path, words: str, expected: str) -> None:
     shown = subprocess.run(
         [COMMAND],
-        env={"_MULTILANG_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)},
+        env={
+            **os.environ,
+            "_MULTILANG_COMPLETE": "bash_complete",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        },
         capture_output=True,
         text=True,
         cwd=made,

@@ -456,7 +456,7 @@ def test_the_context_has_a_name_for_each_of_its_keys(start: Starter) -> None:
 
 @pytest.mark.parametrize(
     ("conf", "on_the_wire"),
-    [({}, 7 + 2**32), ({"multilang.direct.task.plain": True}, 7), ({"multilang.parent": "local"}, 7)],
+    [({}, 7 + 2**32), ({"multilang.parent": "local"}, 7)],
 )
 def test_a_direct_emit_names_its_task_in_the_form_that_the_parent_reads(
     start: Starter, conf: dict[str, object], on_the_wire: int

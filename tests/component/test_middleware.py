@@ -83,7 +83,7 @@ def test_the_confs_middleware_is_a_class_or_an_instance_and_works_around_spouts(
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        ("tracing.Trace", "multilang.middleware is a list of dotted names"),
+        ("tracing.Trace", "multilang.middleware is 'tracing.Trace'; use a list of dotted names"),
         (["tracing.Missing"], "multilang.middleware names 'tracing.Missing', which can't be imported"),
         (["nowhere.Trace"], "multilang.middleware names 'nowhere.Trace', which can't be imported"),
         (["Trace"], "multilang.middleware names 'Trace', which can't be imported"),

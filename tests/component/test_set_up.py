@@ -32,14 +32,13 @@ def one_error(child: Child) -> str:
 @pytest.mark.parametrize(
     ("key", "values"),
     [
-        ("multilang.process.timeout.secs", ["300", -1, None, True, [1]]),
-        ("multilang.log.level", ["loud", 3, None]),
+        ("multilang.process.timeout.secs", ["300", -1, True, [1]]),
+        ("multilang.log.level", ["loud", 3]),
         ("multilang.middleware", ["one.Name", [1], {"a": 1}, [""]]),
-        ("multilang.metrics.interval.secs", [0, -5, "60", None, True]),
+        ("multilang.metrics.interval.secs", [0, -5, "60", True]),
         ("multilang.metrics.registered", ["name", [1], {"a": 1}]),
         ("multilang.metrics.prometheus.port", ["9000", -1, 65536, True, 1.5]),
         ("multilang.metrics.prometheus.host", [1, ""]),
-        ("multilang.direct.task.plain", ["true", 1, []]),
         ("multilang.buffer.max.bytes", ["1MB", 0, -1, 1.5, True]),
     ],
 )
@@ -56,11 +55,11 @@ def test_a_wrong_value_of_the_conf_is_one_error_that_names_the_key_and_the_value
 def test_a_conf_with_all_our_keys_right_starts(start: Starter) -> None:
     conf = {
         "multilang.process.timeout.secs": paced(0.5),
+        "multilang.max.replays": None,
         "multilang.log.level": "DEBUG",
         "multilang.middleware": [],
         "multilang.metrics.interval.secs": 1,
         "multilang.metrics.registered": [],
-        "multilang.direct.task.plain": False,
         "multilang.buffer.max.bytes": 1 << 20,
     }
     child = start(PART, conf)

@@ -117,7 +117,7 @@ def test_there_is_room_for_so_many_and_no_more(hook) -> None:
         first = [pool.submit(post, port) for _ in range(2)]
         wait_for(lambda: len(run.next() or run.pending) >= 2, "both are under way")
         waiting = [pool.submit(post, port) for _ in range(2)]
-        wait_for(run.spout._waiting.full, "two more wait")
+        wait_for(run.spout._server.waiting.full, "two more wait")
         assert post(port) == 503
         for tup_id in list(run.pending):
             run.ack(tup_id)
@@ -147,7 +147,7 @@ def test_who_has_shown_the_secret_may_have_so_many_connections_and_no_more(hook)
         for wire in wires:
             wire.sendall(head)
         server = run.spout._server
-        wait_for(lambda: server.listener is not None and len(server.listener.known) == 34, "all are admitted")
+        wait_for(lambda: len(server.http.listener.busy) == 34, "all are admitted")
         assert post(port, Authorization="Bearer hunter2") == 503
         wires[0].sendall(b"1")
         wait_for(lambda: run.next() or run.pending, "the first one is under way")
@@ -186,7 +186,7 @@ def test_what_is_under_way_at_the_end_is_answered(hook) -> None:
         ({"secret": "word"}, {"Authorization": "Bearer wor"}, 401),
         ({"secret": "word"}, {"Authorization": "Bearer wörd"}, 401),
         ({"max_body": 3}, {"body": b"1234"}, 413),
-        ({}, {"body": b"1234", "Content_Length": "9" * 30}, 411),
+        ({}, {"body": b"1234", "Content_Length": "9" * 30}, 413),
         ({}, {"body": b"{"}, 400),
         ({}, {"body": b"\xff"}, 400),
         ({}, {"path": "/other"}, 404),

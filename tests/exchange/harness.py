@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from multilang import BasicBolt, Bolt, Spout, Stream, TopologyBuilder
 from multilang.blocks.block import read_block
 from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.names import EDGES, EXCHANGE, STREAM, TUPLES
+from multilang.blocks.names import STREAM
 from multilang.blocks.transform import by_blocks
 from multilang.child.exchange import Exchange
 from multilang.child.output import Output
@@ -20,6 +20,7 @@ from multilang.component.context import Context
 from multilang.component.timers import TaskTimers
 from multilang.protocol import ChildConnection, ParentConnection
 from multilang.protocol.messages import Ack, Emit, Fail, Tuple
+from multilang.settings import EDGES, EXCHANGE, EXCHANGE_TUPLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ def topology(most: int = 1000, how: str = "block") -> Topology:
     part.direct_grouping("source", stream="direct")
     following = builder.set_bolt("next", Next, parallelism=2).shuffle_grouping("part")
     following.fields_grouping("part", "key", stream="keyed").direct_grouping("part", stream="named")
-    return by_blocks(builder.build("t", conf={EXCHANGE: how, TUPLES: most}))
+    return by_blocks(builder.build("t", conf={EXCHANGE: how, EXCHANGE_TUPLES: most}))
 
 
 class Driven:

@@ -19,7 +19,6 @@ from multilang import (
 )
 from multilang.blocks.choice import acks_by_itself
 from multilang.blocks.hops import hops
-from multilang.blocks.names import EDGES
 from multilang.blocks.transform import by_blocks
 from multilang.compat.logged import LogInfo
 from multilang.connectors import (
@@ -37,6 +36,7 @@ from multilang.connectors import (
     TimerSpout,
     WebhookSink,
 )
+from multilang.settings import EDGES
 from multilang.state import PositionSpout, ReplayableSpout, StatefulBasicBolt, StatefulBolt
 from multilang.streams.asynchronous import AsyncProgram
 from multilang.streams.bolts import ChainBolt, CombiningBolt, StatefulChainBolt, StatefulCombiningBolt

@@ -15,11 +15,12 @@ from multilang import (
     TopologyBuilder,
 )
 from multilang.blocks.hops import hops
-from multilang.blocks.names import EDGES, STREAM
+from multilang.blocks.names import STREAM
 from multilang.blocks.routes import Routes
 from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
 from multilang.drpc.spout import DRPCSpout
+from multilang.settings import EDGES
 from multilang.topology import Grouping, Topology, TopologyError
 
 BLOCK = {"multilang.exchange": "block"}

@@ -36,7 +36,7 @@ def place_of(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
         if kind in ("exact", "at-least-once"):
             place = States(what, folder, conf_of(store, request, folder), **more)
         else:
-            conf: dict[str, Any] = {"multilang.transactional.sqlite.path": str(folder / "transactions.sqlite")}
+            conf: dict[str, Any] = {"multilang.transactional.store": f"sqlite://{folder}/transactions.sqlite"}
             if store == "zookeeper":
                 conf = {**request.getfixturevalue("zookeeper").conf, "transactional.zookeeper.root": str(folder)}
             place = Transactions(what, folder, conf, **more)

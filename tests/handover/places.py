@@ -122,7 +122,7 @@ class States(Place):
         self.sentences = 300 * size
         conf = {
             **store,
-            "multilang.state.trace": "tests.handover.steps.at_step",
+            "multilang.trace": "tests.handover.steps.at_step",
             "topology.message.timeout.secs": 2,
             "topology.max.spout.pending": 30,
             "test.sentences": self.sentences,
@@ -160,7 +160,7 @@ class Transactions(Place):
         self.words = 300 * size  # in each of three partitions
         conf = {
             **store,
-            "multilang.transactional.trace": "tests.handover.steps.at_step",
+            "multilang.trace": "tests.handover.steps.at_step",
             "test.words": self.words,
             "test.take": 10,
             "topology.max.spout.pending": 3,
@@ -168,7 +168,9 @@ class Transactions(Place):
         }
         super().__init__(what, folder, conf)
         maps = str(folder / "maps.sqlite")
-        self.files = [path for path in (conf.get("multilang.transactional.sqlite.path"), maps) if path]
+        self.files = [
+            path for path in (conf.get("multilang.transactional.store", "").removeprefix("sqlite://"), maps) if path
+        ]
         self._env = {"HANDOVER_MAPS": maps}
         self._map = {"transactional": TransactionalMap, "opaque": OpaqueMap}[kind](SqliteBacking(maps))
 

@@ -1,4 +1,4 @@
-"""Signals for a task's process at a named step; the ``multilang.*.trace`` of a conf names ``at_step``.
+"""Signals for a task's process at a named step; ``multilang.trace`` of a conf names ``at_step``.
 
 $AT_STEPS: ``who|step|occurrence|signal|marker``, several with ``;`` between them, each of which waits for the markers of
 those before it. A marker is a file that tells that the step was reached, and by which process.

@@ -83,7 +83,7 @@ def test_states_are_right_whoever_wrote_last(seed, tmp_path, request, monkeypatc
     kind, store = KINDS[seed % len(KINDS)].split()
     conf = {
         **conf_of(store, request, tmp_path),
-        "multilang.state.trace": "tests.handover.simulation.at_step",
+        "multilang.trace": "tests.handover.simulation.at_step",
         "topology.message.timeout.secs": 5,
         "topology.max.spout.pending": 20,
         "test.sentences": SENTENCES,
@@ -109,7 +109,7 @@ def test_states_are_right_whoever_wrote_last(seed, tmp_path, request, monkeypatc
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_transactions_are_right_whoever_wrote_last(seed, tmp_path, monkeypatch):
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     transactions(seed, tmp_path, conf, World(seed, monkeypatch))
 
 
@@ -135,7 +135,7 @@ def transactions(seed, tmp_path, store, world, also=lambda: None):
     counted = build("transactional", Words, update, 2) if seed % 2 else build("opaque", OpaqueWords, update, 1)
     conf = {
         **store,
-        "multilang.transactional.trace": "tests.handover.simulation.at_step",
+        "multilang.trace": "tests.handover.simulation.at_step",
         "topology.max.spout.pending": 1 + seed % 3,
         "topology.message.timeout.secs": 5,
         "test.words": WORDS,

@@ -34,7 +34,7 @@ def test_a_job_that_wakes_in_its_save_changes_nothing(
     store: str, who: str, step: str, place_of: Callable[..., States]
 ) -> None:
     place = place_of(f"at-least-once {store}")
-    kept = ("topology.state.provider", "topology.state.provider.config", "multilang.state.trace", "topology.name")
+    kept = ("topology.state.provider", "topology.state.provider.config", "multilang.trace", "topology.name")
     conf = json.dumps({key: place.conf[key] for key in kept})
     folder = place.folder / "job"
     command = [sys.executable, "-m", "tests.handover.spark_job", conf, str(folder)]

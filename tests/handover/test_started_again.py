@@ -88,7 +88,7 @@ def test_a_topology_whose_file_went_away_ends_and_is_started_again(what: str, ho
         "topology.state.provider": "sqlite",
         "topology.state.provider.config": {"path": str(tmp_path / FILES["state"])},
         "topology.state.checkpoint.interval.ms": 50,
-        "multilang.transactional.sqlite.path": str(tmp_path / FILES["transactions"]),
+        "multilang.transactional.store": f"sqlite://{tmp_path / FILES['transactions']}",
         "topology.max.spout.pending": 10,
         "test.sentences": ENDLESS,
     }

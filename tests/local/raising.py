@@ -104,7 +104,7 @@ def stateful():
     builder = TopologyBuilder()
     builder.set_spout("source", Again)
     builder.set_bolt("bolt", Kept).shuffle_grouping("source")
-    conf = {"topology.state.checkpoint.interval.ms": 100, "multilang.state.trace": f"{__name__}.dies_at"}
+    conf = {"topology.state.checkpoint.interval.ms": 100, "multilang.trace": f"{__name__}.dies_at"}
     return builder.build("stateful", conf=conf)
 
 

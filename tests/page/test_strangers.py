@@ -15,7 +15,7 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 import pytest
 
 from multilang.page import RunPage
-from multilang.page.strangers import MAX_STRANGERS, STRANGER_SECS
+from multilang.page.server import ANONYMOUS_SECS, MAX_ANONYMOUS
 from multilang.runtime.status import RunStatus
 
 STATUS = RunStatus(topology="t", engine="process", state="active", seconds=1.0)
@@ -87,7 +87,7 @@ def test_silent_connections_keep_nobody_out(page, port, browser):
     with ExitStack() as stack:
         wires = [stack.enter_context(connected(port)) for _ in range(MANY)]
         assert "<html" in browser(page.url).read().decode()
-        assert sum(ended(wire) == b"" for wire in wires[: MANY - MAX_STRANGERS]) == MANY - MAX_STRANGERS
+        assert sum(ended(wire) == b"" for wire in wires[: MANY - MAX_ANONYMOUS]) == MANY - MAX_ANONYMOUS
 
 
 def test_half_a_request_is_ended_by_its_time(port):
@@ -95,7 +95,7 @@ def test_half_a_request_is_ended_by_its_time(port):
         begin = time.monotonic()
         wire.sendall(HEAD.format(path="/", host="127.0.0.1").encode())
         assert ended(wire) == b""
-        assert time.monotonic() - begin > STRANGER_SECS / 2, "by its time, and not at once"
+        assert time.monotonic() - begin > ANONYMOUS_SECS / 2, "by its time, and not at once"
 
 
 def test_a_body_without_an_end_is_ended_by_its_time(port):

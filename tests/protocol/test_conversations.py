@@ -67,9 +67,9 @@ class Conversation(RuleBasedStateMachine):
         self.waiting: list[Any] = []  # tokens (None: not wanted) of emits that the parent has read, in order
         self.asked: list[Any] = []  # the same of emits that are on their way
 
-    @initialize(conf=st.dictionaries(TEXT, VALUES, max_size=3), plain=st.booleans(), pid=st.integers(0, 2**22))
-    def shake_hands(self, conf: dict[str, Any], plain: bool, pid: int) -> None:
-        conf = {**conf, "multilang.direct.task.plain": plain}
+    @initialize(conf=st.dictionaries(TEXT, VALUES, max_size=3), local=st.booleans(), pid=st.integers(0, 2**22))
+    def shake_hands(self, conf: dict[str, Any], local: bool, pid: int) -> None:
+        conf = {**conf, "multilang.parent": "local"} if local else conf
         self.parent.setup(conf, "/pids", context())
         self.to_child.append(Setup(conf, "/pids", context()))
         self.move_down(len(self.parent_says()))

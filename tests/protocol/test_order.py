@@ -403,8 +403,7 @@ def test_the_handshake_comes_first_and_once() -> None:
     ("conf", "task"),
     [
         ({}, 2**32 + 6),
-        ({"multilang.direct.task.plain": True}, 6),
-        ({"multilang.direct.task.plain": False}, 2**32 + 6),
+        ({"multilang.parent": "spark"}, 2**32 + 6),
         ({"multilang.parent": "local"}, 6),
     ],
 )

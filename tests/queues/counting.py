@@ -49,7 +49,7 @@ def conf_in(folder: str) -> dict[str, object]:
 
 
 def main(servers: str, topic: str, folder: str) -> None:
-    conf = {**conf_in(folder), "multilang.state.trace": "tests.queues.counting.at_step"}
+    conf = {**conf_in(folder), "multilang.trace": "tests.queues.counting.at_step"}
     with LocalCluster("inprocess", conf=conf) as cluster:
         cluster.submit(counting(KafkaSpout(servers, topic, "shop", session_secs=paced(0.5)))).wait(timeout=patient(60))
 

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (
 from multilang.component.errors import ConfigError
 from multilang.queues import KafkaSpout
 from multilang.secret import Secret
-from multilang.state.kafka_client import OPTIONS
+from multilang.settings import KAFKA_OPTIONS
 from multilang.testing import run_spout
 from multilang.transactional.spouts.kafka import TransactionalKafkaSpout
 from tests.servers import LIMIT, KafkaServer, wait_for
@@ -70,8 +70,8 @@ def spout(filled: KafkaServer, **more: Any) -> KafkaSpout:
 
 def test_a_spout_logs_in_as_the_conf_says(filled: KafkaServer, options: dict[str, Any]) -> None:
     found = spout(filled)
-    found.check_start({OPTIONS: options})
-    run = run_spout(found, conf={OPTIONS: options})
+    found.check_start({KAFKA_OPTIONS: options})
+    run = run_spout(found, conf={KAFKA_OPTIONS: options})
 
     def asked() -> bool:
         run.next()
@@ -86,10 +86,10 @@ def test_a_spout_logs_in_as_the_conf_says(filled: KafkaServer, options: dict[str
 
 def test_options_of_the_code_come_before_those_of_the_conf(filled: KafkaServer, options: dict[str, Any]) -> None:
     own = {"sasl.password": Secret(filled.password)}
-    spout(filled, options=own).check_start({OPTIONS: {**options, "sasl.password": "guessed"}})
+    spout(filled, options=own).check_start({KAFKA_OPTIONS: {**options, "sasl.password": "guessed"}})
     servers = f"127.0.0.1:{filled.secured}"
     source = TransactionalKafkaSpout(servers, TOPIC, options=own).open(
-        {OPTIONS: {**options, "sasl.password": "guessed"}}
+        {KAFKA_OPTIONS: {**options, "sasl.password": "guessed"}}
     )
     try:
         assert source.read(0, 0, 10) == ([["0"], ["1"], ["2"]], 3)
@@ -101,24 +101,24 @@ def test_options_of_the_code_come_before_those_of_the_conf(filled: KafkaServer, 
 def test_the_conf_may_name_a_mechanism_by_which_no_password_is_sent(
     filled: KafkaServer, scram: None, options: dict[str, Any], mechanism: str
 ) -> None:
-    spout(filled).check_start({OPTIONS: {**options, "sasl.mechanism": mechanism}})
+    spout(filled).check_start({KAFKA_OPTIONS: {**options, "sasl.mechanism": mechanism}})
     wrong = {**options, "sasl.mechanism": mechanism, "sasl.password": "guessed"}
     with pytest.raises(ConfigError, match="Authentication failed") as caught:
-        spout(filled).check_start({OPTIONS: wrong})
+        spout(filled).check_start({KAFKA_OPTIONS: wrong})
     assert "guessed" not in str(caught.value)
 
 
 def test_the_conf_may_name_a_login_by_token(filled: KafkaServer, options: dict[str, Any]) -> None:
     authority = {name: options[name] for name in ("security.protocol", "ssl.ca.location")}
     token = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=shop lifeSeconds=60"}
-    spout(filled).check_start({OPTIONS: {**authority, "sasl.mechanism": "OAUTHBEARER", **token}})
+    spout(filled).check_start({KAFKA_OPTIONS: {**authority, "sasl.mechanism": "OAUTHBEARER", **token}})
 
 
 def test_a_mechanism_that_the_installed_librdkafka_lacks_is_refused_before_anything_is_sent(
     options: dict[str, Any],
 ) -> None:
     with pytest.raises(ConfigError, match=r"Kafka does not take the options: .*EXTERNAL"):
-        KafkaSpout("127.0.0.1:1", TOPIC, "shop").check_start({OPTIONS: {**options, "sasl.mechanism": "EXTERNAL"}})
+        KafkaSpout("127.0.0.1:1", TOPIC, "shop").check_start({KAFKA_OPTIONS: {**options, "sasl.mechanism": "EXTERNAL"}})
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_who_may_not_read_is_told_why(
 ) -> None:
     wrong = {name: value for name, value in {**options, **change}.items() if value is not None}
     with pytest.raises(ConfigError, match=message) as caught:
-        spout(filled).check_start({OPTIONS: wrong})
+        spout(filled).check_start({KAFKA_OPTIONS: wrong})
     assert f"topic '{TOPIC}' of Kafka" in str(caught.value)
     assert filled.password not in str(caught.value)
     assert "guessed" not in str(caught.value)
@@ -145,8 +145,8 @@ def test_who_may_not_read_is_told_why(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("SASL_SSL", rf"{OPTIONS} is of type str; write an object"),
-        ({"group.id": "other"}, rf"{OPTIONS} has 'group.id', which the spout sets by itself"),
+        ("SASL_SSL", rf"{KAFKA_OPTIONS} is of type str; write an object"),
+        ({"group.id": "other"}, rf"{KAFKA_OPTIONS} has 'group.id', which the spout sets by itself"),
         (
             {"sasl.password": {"env": "NOT_SET_ANYWHERE"}},
             "sasl.password of Kafka is in the environment variable NOT_SET_ANYWHERE",
@@ -156,4 +156,4 @@ def test_who_may_not_read_is_told_why(
 )
 def test_options_that_can_not_be_are_named(filled: KafkaServer, given: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        spout(filled).check_start({OPTIONS: given})
+        spout(filled).check_start({KAFKA_OPTIONS: given})

@@ -90,7 +90,7 @@ def attacker(the_attacker: Attacker) -> Iterator[Attacker]:
 
 
 def drpc_folder(path: Path) -> None:
-    addresses.listen(f"unix:{path}", 3772, 1).close()
+    addresses.listen(f"unix:{path}", 3772).close()
 
 
 def state(path: Path) -> None:

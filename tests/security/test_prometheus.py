@@ -9,13 +9,15 @@ import sys
 import threading
 import urllib.request
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
 import pytest
-from prometheus_client import make_wsgi_app
 
-from multilang.component.prometheus import Endpoint
-from multilang.component.prometheus_server import MAX_CONNECTIONS, MAX_HEAD, BoundedServer
+from multilang.component import prometheus
+from multilang.component.prometheus import MAX_CONNECTIONS, Endpoint
+from multilang.listening.accepting import bind
+from multilang.listening.http import MAX_HEAD, HttpServer, Request, answer
 from tests.cli.command import ROOT
 from tests.soak import SOAK
 
@@ -48,7 +50,7 @@ SERVER = """
 import os, sys, threading
 from multilang.component.prometheus import Endpoint
 endpoint = Endpoint(lambda: iter(()), 0, "127.0.0.1")
-print(endpoint._server.server_port, flush=True)
+print(endpoint._server.port, flush=True)
 for line in sys.stdin:
     print(threading.active_count(), len(os.listdir("/proc/self/fd")), flush=True)
 """
@@ -88,12 +90,11 @@ def test_many_that_ask_nothing_take_few_threads_and_descriptors() -> None:
 
 @contextmanager
 def serving(answer_secs: float) -> Iterator[int]:
-    with BoundedServer(0, "127.0.0.1", make_wsgi_app(), answer_secs=answer_secs) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port
-        server.shutdown()
-        thread.join()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prometheus, "ANSWER_SECS", answer_secs)
+        endpoint = Endpoint(lambda: iter(()), 0, "127.0.0.1")
+    yield endpoint._server.port
+    endpoint.close()
 
 
 def test_a_request_that_comes_byte_by_byte_has_no_more_time() -> None:
@@ -119,7 +120,7 @@ def test_an_endpoint_serves_by_ipv6_and_frees_its_port() -> None:
     if not os.path.exists("/proc/net/if_inet6"):
         return
     endpoint = Endpoint(lambda: iter(()), 0, "::1")
-    port = endpoint._server.server_port
+    port = endpoint._server.port
     with urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=LIMIT) as answer:
         assert answer.status == 200
     endpoint.close()
@@ -134,20 +135,17 @@ def test_a_head_of_a_request_is_held_within_bounds(lines: int) -> None:
         for number in range(lines):
             wire.sendall(f"x-{number}: {'a' * (2 * MAX_HEAD // lines)}\r\n".encode())
         with wire.makefile("rb") as answer:
-            assert answer.readline().startswith(b"HTTP/1.0 431 ")
+            assert answer.readline().startswith(b"HTTP/1.1 431 ")
         assert scraped(port) == 200
 
 
 def test_a_body_is_no_part_of_the_head() -> None:
-    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        body = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-        start_response("200 OK", [("Content-Type", "text/plain")])
-        return [str(len(body)).encode()]
+    async def respond(request: Request) -> bytes:
+        body = await request.body(request.head.size(4 * MAX_HEAD))
+        return answer(HTTPStatus.OK, str(len(body)))
 
-    server = BoundedServer(0, "127.0.0.1", app)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    request = urllib.request.Request(f"http://127.0.0.1:{server.server_port}/", b"a" * 4 * MAX_HEAD)
-    with urllib.request.urlopen(request, timeout=LIMIT) as answer:
-        assert answer.read() == str(4 * MAX_HEAD).encode()
-    server.shutdown()
-    server.server_close()
+    server = HttpServer(bind("127.0.0.1", 0), respond, connections=MAX_CONNECTIONS, secs=LIMIT, name="counts")
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/", b"a" * 4 * MAX_HEAD)
+    with urllib.request.urlopen(request, timeout=LIMIT) as found:
+        assert found.read() == str(4 * MAX_HEAD).encode()
+    server.close()

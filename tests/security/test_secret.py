@@ -16,7 +16,7 @@ from multilang.masked import MASK, is_secret, masked, masked_text
 from multilang.protocol import ChildConnection, RemoteProtocolError
 from multilang.protocol.handshake import read_setup
 from multilang.secret import Secret, secret_of
-from multilang.topology.storm_keys import STORM_KEYS
+from multilang.topology.conf import known
 from tests.cli.command import multilang
 from tests.patience import PACE
 from tests.soak import SOAK
@@ -52,7 +52,7 @@ secrets = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).map(lamb
 
 
 def test_every_password_of_storms_is_known_by_its_key():
-    passwords = [key for key in STORM_KEYS if "password" in key or key.endswith("payload")]
+    passwords = [key for key in known() if "password" in key or key.endswith("payload")]
     assert len(passwords) > 20
     assert [key for key in passwords if not is_secret(key)] == []
     assert [key for key in KEYS if not is_secret(key)] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from http.client import HTTPConnection
 from threading import Event, Thread
 from typing import TYPE_CHECKING
@@ -12,9 +13,11 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from multilang.component.prometheus_server import BoundedServer
+from multilang.component.prometheus import ANSWER_SECS, MAX_CONNECTIONS
 from multilang.connectors.webhooks import WebhookSpout
 from multilang.drpc import DRPCClient, DRPCServer
+from multilang.listening.accepting import bind
+from multilang.listening.http import HttpServer, answer
 from multilang.page import RunPage
 from multilang.runtime.status import RunStatus
 from multilang.testing import run_spout
@@ -131,16 +134,12 @@ def page() -> Iterator[tuple[int, Callable[[], object]]]:
 
 @contextmanager
 def metrics() -> Iterator[tuple[int, Callable[[], object]]]:
-    def app(_environ: object, start: Callable[..., object]) -> list[bytes]:
-        start("200 OK", [("Content-Length", "2")])
-        return [b"ok"]
+    async def respond(_request: object) -> bytes:
+        return answer(HTTPStatus.OK, "ok")
 
-    with BoundedServer(0, "127.0.0.1", app) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port, lambda: posted(server.server_port) == 200 or pytest.fail("it was not answered")
-        server.shutdown()
-        thread.join()
+    server = HttpServer(bind("127.0.0.1", 0), respond, connections=MAX_CONNECTIONS, secs=ANSWER_SECS, name="metrics")
+    yield server.port, lambda: posted(server.port) == 200 or pytest.fail("it was not answered")
+    server.close()
 
 
 @pytest.mark.parametrize(

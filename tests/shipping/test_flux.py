@@ -138,7 +138,6 @@ def test_kryo_knows_what_storms_parser_makes_and_what_the_topology_registers() -
     conf = storm_conf(sums().build("a", conf={KRYO: own, "topology.subprocess.timeout.secs": 5}))
     assert conf[KRYO] == [*own, *KRYO_CLASSES[:2]]
     assert conf["topology.subprocess.timeout.secs"] == 5
-    assert conf["multilang.direct.task.plain"] is False
 
 
 def test_kryo_registrations_of_another_type_are_refused() -> None:

@@ -31,11 +31,10 @@ CODE = {
     "keySerializerClass": (
         "from multilang.state.serializers import JsonSerializer\nfrom . import beside\nclass Named(JsonSerializer): ...\n"
     ),
-    "multilang.state.trace": "from . import beside\ndef Named(namespace, step, txid): ...\n",
     "multilang.transactional.store": (
         "from multilang.store.memory import MemoryStore\nfrom . import beside\nclass Named(MemoryStore): ...\n"
     ),
-    "multilang.transactional.trace": "from . import beside\ndef Named(who, step, txid): ...\n",
+    "multilang.trace": "from . import beside\ndef Named(who, step, txid): ...\n",
 }
 CODE["valueSerializerClass"] = CODE["keySerializerClass"]
 SETTINGS = sorted(CODE)
@@ -127,8 +126,8 @@ def test_a_conf_of_any_size_is_looked_at_and_is_no_argument_that_others_see(proj
 
 
 def test_an_installed_package_that_a_conf_names_is_shipped_by_a_requirement_or_left_out(project: Project) -> None:
-    topology = project.topology().with_conf({"multilang.state.trace": "click.echo"})
-    with pytest.raises(ShippingError, match=r"'click', named by multilang.state.trace .*--leave-out click"):
+    topology = project.topology().with_conf({"multilang.trace": "click.echo"})
+    with pytest.raises(ShippingError, match=r"'click', named by multilang.trace .*--leave-out click"):
         pack(topology)
     assert pack(topology, leave_out=["click"]).check()
 

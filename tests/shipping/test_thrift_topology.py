@@ -175,7 +175,7 @@ def test_a_dry_run_shows_conf_and_commands_and_asks_no_cluster(tmp_path: Path) -
     assert "  count: python3 run_topology.py\n" in shown.stdout
     assert "  topology.workers = 3\n" in shown.stdout
     assert "java.math.BigDecimal" in shown.stdout
-    assert "multilang.direct.task.plain = false" in shown.stdout
+    assert "topology.subprocess.timeout.secs = 60" in shown.stdout
 
 
 @pytest.mark.parametrize("name", ["a/b", "two words", "wört", "a+b", "*"])  # a supervisor loses the files of the second

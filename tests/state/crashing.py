@@ -1,4 +1,4 @@
-"""Kills this process, or a Redis, at a named step of the protocol; ``multilang.state.trace`` names ``at_step``.
+"""Kills this process, or a Redis, at a named step of the protocol; ``multilang.trace`` names ``at_step``.
 
 $CRASHES: ``namespace|step|occurrence|marker`` or, with a pid behind it, of what is killed instead; several with ``;``
 between them, each of which waits for the markers of those before it. A marker is a file that tells that it happened.

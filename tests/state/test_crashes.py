@@ -85,7 +85,7 @@ def test_a_task_that_is_killed_at_a_step(alignment, store, namespace, step, seed
     chance = random.Random(seed)
     conf = {
         **conf_of(store, request, tmp_path),
-        "multilang.state.trace": "tests.state.crashing.at_step",
+        "multilang.trace": "tests.state.crashing.at_step",
         "topology.message.timeout.secs": 2,
         "topology.max.spout.pending": 30,
         "test.sentences": SENTENCES,
@@ -128,7 +128,7 @@ def test_redis_that_is_killed_at_a_step_and_started_again(step, seed, tmp_path, 
             **server.conf,
             "topology.name": "stateful",
             "topology.state.checkpoint.interval.ms": 100,
-            "multilang.state.trace": "tests.state.crashing.at_step",
+            "multilang.trace": "tests.state.crashing.at_step",
             "topology.message.timeout.secs": 5,
             "test.sentences": SENTENCES,
             "test.burst": 4,

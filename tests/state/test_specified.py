@@ -7,9 +7,10 @@ from itertools import pairwise
 import pytest
 
 from multilang.runtime.clock import VirtualClock
+from multilang.settings import AT_LEAST_ONCE
 from multilang.state.names import SPOUT, STATE_KEY, namespace
 from multilang.state.providers import provider_of
-from multilang.state.settings import AT_LEAST_ONCE, interval_secs
+from multilang.state.settings import interval_secs
 from multilang.state.spout import CheckpointSpout
 from multilang.testing import run_spout
 from tests.state.conftest import opened

@@ -94,7 +94,7 @@ def test_what_checkpoints_can_not_go_through_is_refused(fault):
         ({"multilang.state.alignment": "maybe"}, "'exact'"),
         ({"multilang.state.cache.keys": -1}, "number of keys"),
         ({"multilang.state.alignement": "exact"}, "did you mean 'multilang.state.alignment'"),
-        ({"multilang.state.colour": "red"}, "multilang.state.colour is not a setting"),
+        ({"multilang.state.colour": "red"}, "'multilang.state.colour' is read by nobody; the keys that begin"),
     ],
 )
 def test_a_conf_that_can_not_work_is_refused_when_built_and_when_run(conf, says):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multilang.local import LocalCluster
+from multilang.settings import ALIGNMENT
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_can_run, check_shippable
 from multilang.state import settings
@@ -15,10 +16,10 @@ from tests.state import topologies
 PROVIDER, CONFIG = settings.PROVIDER, settings.CONFIG
 # The conf of build, the conf that is given later, and a part of what is said.
 UNFIT = [
-    ({}, {settings.ALIGNMENT: "exact"}, "built for 'at-least-once': it can't change after build"),
-    ({settings.ALIGNMENT: "exact"}, {settings.ALIGNMENT: "at-least-once"}, "built for 'exact'"),
-    ({settings.ALIGNMENT: "exact"}, {settings.ALIGNMENT: None}, "built for 'exact'"),
-    ({settings.ALIGNMENT: "exact"}, {PROVIDER: "memory"}, "needs states that outlive their tasks"),
+    ({}, {ALIGNMENT: "exact"}, "built for 'at-least-once': it can't change after build"),
+    ({ALIGNMENT: "exact"}, {ALIGNMENT: "at-least-once"}, "built for 'exact'"),
+    ({ALIGNMENT: "exact"}, {ALIGNMENT: None}, "built for 'exact'"),
+    ({ALIGNMENT: "exact"}, {PROVIDER: "memory"}, "needs states that outlive their tasks"),
     ({}, {PROVIDER: "sqlite", CONFIG: {"pth": "x"}}, "knows no 'pth'"),
     ({}, {PROVIDER: "redis", CONFIG: {"jedisPoolConfig": {"hst": "x"}}}, "'hst'"),
     ({}, {PROVIDER: "memory", CONFIG: '{"path": "x"}'}, "knows no 'path'"),
@@ -27,8 +28,8 @@ UNFIT = [
     ({}, {"topology.message.timeout.secs": 1}, "they would time out before"),
     ({}, {settings.INTERVAL: 60_000}, "they would time out before"),
     ({}, {"topology.acker.executors": 0}, "without ackers"),
-    ({}, {"multilang.state.traces": "x"}, "did you mean 'multilang.state.trace'"),
-    ({}, {"multilang.state.folder": "x"}, "multilang.state.folder is not a setting"),
+    ({}, {"multilang.traces": "x"}, "did you mean 'multilang.trace'"),
+    ({}, {"multilang.state.folder": "x"}, "'multilang.state.folder' is read by nobody; the keys that begin"),
     ({}, {"multilang.redis.access": {"usr": "x"}}, "use an object with any of user, password"),
 ]
 
@@ -50,7 +51,7 @@ def test_it_is_refused_on_the_way_to_a_cluster_and_in_every_mode(before, given, 
 
 
 def test_what_the_clusters_own_settings_make_of_a_conf_is_checked_with_them():
-    exact = built({settings.ALIGNMENT: "exact"})
+    exact = built({ALIGNMENT: "exact"})
     check_can_run(exact)  # nobody knows yet where the states are
     check_can_run(exact, {PROVIDER: "redis", CONFIG: None})
     with pytest.raises(ShippingError, match="needs states that outlive their tasks"):

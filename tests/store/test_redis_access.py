@@ -13,11 +13,12 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.queues.redis import RedisStreamSpout
 from multilang.secret import Secret
+from multilang.settings import REDIS_ACCESS
 from multilang.state import StateError
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
 from multilang.store import NotPermittedError, open_store
-from multilang.store.redis_access import ACCESS, PASSWORD, place_of
+from multilang.store.redis_access import PASSWORD, place_of
 from multilang.transactional import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.authority import Authority
@@ -82,12 +83,12 @@ def test_a_state_is_kept_by_a_user_who_has_rights_to_nothing_else(secured, passw
 def test_the_way_in_may_be_one_key_for_all_that_the_topology_keeps_in_redis(secured, password) -> None:
     host, port, *_ = (secured.place[name] for name in ("host", "port"))
     access = {"user": secured.user, "password": password, "ca": secured.place["ca"]}
-    found = provider_of(conf_of({"host": host, "port": port}, **{ACCESS: access}))
+    found = provider_of(conf_of({"host": host, "port": port}, **{REDIS_ACCESS: access}))
     found.check()
     found.close()
     spout = RedisStreamSpout(f"{NAME}:orders", ["id"], "all", host=host, port=port)
-    spout.check_start({ACCESS: access})
-    TransactionalRedisSpout([f"{NAME}:orders"], ["id"], host=host, port=port).check_start({ACCESS: access})
+    spout.check_start({REDIS_ACCESS: access})
+    TransactionalRedisSpout([f"{NAME}:orders"], ["id"], host=host, port=port).check_start({REDIS_ACCESS: access})
 
 
 def test_code_may_name_the_way_in_too(secured, password) -> None:
@@ -106,7 +107,7 @@ def test_code_may_name_the_way_in_too(secured, password) -> None:
 def test_a_store_is_reached_under_a_url_with_user_and_authority(secured, password, by, monkeypatch) -> None:
     conf: dict[str, Any] = {}
     if by == "conf":
-        conf[ACCESS] = {"password": password}
+        conf[REDIS_ACCESS] = {"password": password}
     else:
         monkeypatch.setenv(PASSWORD, secured.password)
     with closing(open_store(url_of(secured), conf)) as store:
@@ -133,7 +134,7 @@ def test_a_store_is_reached_under_a_url_with_user_and_authority(secured, passwor
 def test_a_store_says_why_a_user_may_not_enter(secured, password, user, access, message, monkeypatch) -> None:
     monkeypatch.delenv(PASSWORD, raising=False)
     url = url_of(secured).replace(secured.user, user, 1)
-    with closing(open_store(url, {ACCESS: {"password": password, **access}})) as store:
+    with closing(open_store(url, {REDIS_ACCESS: {"password": password, **access}})) as store:
         for use in (store.check, lambda: store.get(f"state/{NAME}/0", "rows", [b"moon"])):
             with pytest.raises(StateError, match=message) as caught:
                 use()
@@ -144,7 +145,7 @@ def test_a_store_says_why_a_user_may_not_enter(secured, password, user, access, 
 def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, password, by, monkeypatch) -> None:
     conf: dict[str, Any] = {"multilang.positions": url_of(secured), "storm.id": "run-1", "topology.name": NAME}
     if by == "conf":
-        conf[ACCESS] = {"password": password}
+        conf[REDIS_ACCESS] = {"password": password}
     else:
         monkeypatch.setenv(PASSWORD, secured.password)
     first = open_positions(conf, f"{by}/0")
@@ -159,7 +160,7 @@ def test_a_position_is_kept_under_a_url_with_user_and_authority(secured, passwor
 def test_a_url_names_the_way_in_to_spark_too(secured, password) -> None:
     from spark_bridge.job.states import conf_of as of_spark
 
-    found = provider_of({**of_spark(url_of(secured)), "topology.name": NAME, ACCESS: {"password": password}})
+    found = provider_of({**of_spark(url_of(secured)), "topology.name": NAME, REDIS_ACCESS: {"password": password}})
     found.check()
     found.close()
 
@@ -167,12 +168,12 @@ def test_a_url_names_the_way_in_to_spark_too(secured, password) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"password": "guessed"}, rf"invalid username-password.*its user and password belong into {ACCESS}"),
-        ({"user": "eve"}, rf"invalid username-password.*its user and password belong into {ACCESS}"),
+        ({"password": "guessed"}, rf"invalid username-password.*its user and password belong into {REDIS_ACCESS}"),
+        ({"user": "eve"}, rf"invalid username-password.*its user and password belong into {REDIS_ACCESS}"),
         ({"password": None}, r"invalid username-password|[Aa]uthentication required"),
         (
             {"ca": None, "tls": True},
-            rf"certificate verify failed.*name the authority that signed its certificate in {ACCESS}",
+            rf"certificate verify failed.*name the authority that signed its certificate in {REDIS_ACCESS}",
         ),
         ({"host": "localhost"}, r"certificate verify failed.*Hostname mismatch"),
         ({"ca": None}, r"can't be used"),

@@ -97,7 +97,7 @@ def test_a_state_is_that_of_the_task_which_took_over(
     shutil.copy(ROOT / "tests" / "state" / "topologies.py", topology.folder / "states.py")
     conf = {
         **redis.conf,
-        "multilang.state.trace": "steps.at_step",
+        "multilang.trace": "steps.at_step",
         "topology.state.checkpoint.interval.ms": 200,
         "topology.message.timeout.secs": 5,
         "topology.workers": 1,
@@ -126,7 +126,7 @@ def test_transactions_are_those_of_the_task_which_took_over(
     text = (ROOT / "tests" / "handover" / "transactions.py").read_text()
     (topology.folder / "counted.py").write_text(text.replace("tests.transactional.topologies", "transactions"))
     conf = {
-        "multilang.transactional.trace": "steps.at_step",
+        "multilang.trace": "steps.at_step",
         "transactional.zookeeper.root": f"/{tmp_path.name}",
         "topology.message.timeout.secs": 5,
         "topology.max.spout.pending": 3,

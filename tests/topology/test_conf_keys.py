@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang import BasicBolt, Spout, TopologyBuilder, settings
 from multilang.local import LocalCluster
+from multilang.runtime.settings import DEFAULTS
 from multilang.topology import TopologyError
-from multilang.topology.conf_keys import KNOWN, nearest
+from multilang.topology.conf import known, nearest, storm_default
 from tests.soak import sampled
 
 DOCS = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -80,24 +81,53 @@ def test_a_key_of_storms_that_is_read_elsewhere_is_taken(key):
     assert built({key: "x"}).conf == {key: "x"}
 
 
-def test_every_key_of_ours_that_the_manual_names_is_known():
+def test_every_key_that_the_manual_names_is_known():
     named = set(re.findall(r"^\| `((?:topology|multilang)\.[^`]+)`", DOCS.read_text(), re.M))
     assert len(named) > 20
-    assert named <= KNOWN
-    assert {key for key in KNOWN if key.startswith("multilang.")} <= named | {
-        "multilang.source",
-        "multilang.source.group",
-        "multilang.source.secret.file",
-        "multilang.source.store",
-    }
+    assert named <= known()
 
 
-@pytest.mark.parametrize("key", sampled(sorted(key for key in KNOWN if key.startswith(("topology.", "multilang."))), 5))
+@pytest.mark.parametrize("key", ["multilang.x", "multilang.quality", "multilang.state.folder", "multilang."])
+def test_an_unknown_key_of_ours_is_refused_wherever_a_conf_is_given(key):
+    said = (
+        f"{re.escape(repr(key))} is read by nobody; the keys that begin with 'multilang.' are in docs/configuration.md"
+    )
+    with pytest.raises(TopologyError, match=f"the topology's conf: {said}"):
+        built({key: 1})
+    with pytest.raises(TopologyError, match=f"spout 'words': conf: {said}"):
+        built(spout_conf={key: 1})
+    with pytest.raises(TopologyError, match=f"conf: {said}"):
+        built().with_conf({key: 1})
+
+
+@pytest.mark.parametrize(("key", "instead"), settings.REMOVED.items())
+def test_a_key_that_was_removed_is_refused_with_what_to_do_instead(key, instead):
+    with pytest.raises(TopologyError, match=re.escape(f"the topology's conf: {key!r} was removed; {instead}")):
+        built({key: 1})
+
+
+def test_there_are_few_keys_for_users_and_none_is_in_two_places():
+    assert len(settings.SETTINGS) <= 25
+    assert settings.ROWS.keys() == settings.SETTINGS.keys() | settings.SET_HERE.keys()
+    assert len(settings.ROWS) == len(settings.SETTINGS) + len(settings.SET_HERE)
+    assert not settings.REMOVED.keys() & known()
+
+
+def test_what_engines_have_where_nothing_is_said_is_storm_s():
+    assert DEFAULTS["topology.message.timeout.secs"] == storm_default("topology.message.timeout.secs") == 30
+    assert DEFAULTS["topology.shellbolt.max.pending"] == 100
+    assert DEFAULTS["topology.stats.sample.rate"] == 0.05
+    assert DEFAULTS["multilang.parent"] == "local"
+
+
+@pytest.mark.parametrize(
+    "key", sampled(sorted(key for key in known() if key.startswith(("topology.", "multilang."))), 5)
+)
 def test_any_single_slip_in_a_key_is_seen(key):
     first = len(key.partition(".")[0]) + 1
     for place in range(first, len(key)):
         for wrong in (key[:place] + key[place + 1 :], key[:place] + "x" + key[place:]):
-            if wrong not in KNOWN and not wrong.endswith("."):
+            if wrong not in known() and not wrong.endswith("."):
                 assert nearest(wrong) is not None, wrong
 
 

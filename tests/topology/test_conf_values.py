@@ -15,8 +15,7 @@ from multilang.protocol.codec import dumps
 from multilang.shipping.conf import storm_conf
 from multilang.testing import run_bolt, run_spout
 from multilang.topology import TopologyBuilder, TopologyError
-from multilang.topology.conf_keys import KNOWN
-from multilang.topology.conf_values import KINDS, WHOLE_ON_STORM
+from multilang.topology.conf import kinds, known
 
 
 class Words(Spout):
@@ -70,6 +69,7 @@ BY_KIND = {
     'text, {"env": NAME} or {"file": PATH}': ([5, True, ["x"]], {"env": "NAME"}),
     "text, or a list of texts": ([5, True, [5]], ["x"]),
     "a list of texts": (["x", 5, [5]], ["x"]),
+    "an address, such as 127.0.0.1": ([5, True, ["x"], ""], "localhost"),
     "a list of names": (["x", 5, [5], [""]], ["x"]),
     "a list of dotted names": (["x", 5, [5], [""]], []),
     'a list of hosts, ["host1", "host2"]': (["host", [], [5], 5], ["localhost"]),
@@ -85,7 +85,19 @@ BY_KIND = {
     "'at-least-once' or 'exact'": (["exactly", 5], "exact"),
     "'S0', 'S1', 'S2' or 'S3'": (["S4", 5], "S0"),
 }
+KINDS = kinds()
 KEYS = st.sampled_from(sorted(KINDS))
+
+
+WHOLE_ON_STORM = [
+    "topology.message.timeout.secs",
+    "topology.sleep.spout.wait.strategy.time.ms",
+    "topology.state.checkpoint.interval.ms",
+    "topology.state.synchronization.timeout.secs",
+    "topology.subprocess.timeout.secs",
+    "topology.tick.tuple.freq.secs",
+    "topology.worker.timeout.secs",
+]
 
 
 def said(key, value):
@@ -94,10 +106,10 @@ def said(key, value):
 
 
 def test_every_key_of_a_topology_or_of_ours_is_declared():
-    assert {key for key in KNOWN if key.startswith(("topology.", "multilang."))} - set(KINDS) == {
+    assert {key for key in known() if key.startswith(("topology.", "multilang."))} - set(KINDS) == {
         "topology.ras.constraints"  # a map or a list of lists, which Storm's scheduler alone reads
     }
-    assert set(KINDS) <= KNOWN
+    assert set(KINDS) <= known()
     assert {kind.allowed for kind in KINDS.values()} == set(BY_KIND)
 
 
@@ -153,7 +165,7 @@ def test_spark_refuses_a_wrong_value_before_it_is_asked_for_anything():
         stream_topology(built(), {}, checkpoint="/nowhere", conf={"topology.workers": 0})
 
 
-@pytest.mark.parametrize("key", sorted(WHOLE_ON_STORM - {"supervisor.worker.timeout.secs"}))
+@pytest.mark.parametrize("key", WHOLE_ON_STORM)
 def test_a_fraction_is_taken_here_and_refused_for_storm(key):
     topology = built({key: 101.5})
     with pytest.raises(

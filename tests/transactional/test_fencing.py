@@ -35,7 +35,7 @@ def conf(request, tmp_path):
     if request.param == "kept":
         return {**kept_conf(str(tmp_path)), **own}
     if request.param == "sqlite":
-        where = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+        where = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
         return {"multilang.transactional.store": "sqlite", **where, **own}
     return {**request.getfixturevalue("zookeeper").conf, **own}
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from multilang.settings import TRANSACTIONS
 from multilang.transactional import SqliteBacking, TransactionalMap
-from multilang.transactional.stores import PATH
 from tests.patience import patient
 from tests.servers import wait_for
 from tests.transactional.topologies import counts_of
@@ -21,17 +21,17 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
-@pytest.mark.parametrize("which", [PATH, "test.maps"])
+@pytest.mark.parametrize("which", [TRANSACTIONS, "test.maps"])
 def test_a_file_that_goes_away_ends_the_topology(which, how, tmp_path):
     conf = {
         "topology.max.spout.pending": 3,
         "test.words": 3000,
         "test.take": 10,
         "test.maps": str(tmp_path / "counts.sqlite"),
-        PATH: str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
     }
     command = [sys.executable, "-m", "tests.transactional.overlapping", "transactional", json.dumps(conf)]
-    path = Path(conf[which])
+    path = Path(conf[which].removeprefix("sqlite://"))
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         counts = TransactionalMap(SqliteBacking(conf["test.maps"], "TransactionalMap"))
         wait_for(lambda: counts.multi_get(counts_of(3000)), "it counts")

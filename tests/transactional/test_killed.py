@@ -33,7 +33,7 @@ def test_every_word_is_counted_once_though_processes_are_killed(tmp_path):
     print(f"seed {seed}")
     chance = random.Random(seed)
     conf = {
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "test.database": str(tmp_path / "counts.sqlite"),
         "test.words": EACH,
         "test.take": TAKE,

@@ -21,7 +21,7 @@ from tests.transactional.spouts.topologies import PartialCount, Update
 def test_a_long_id_names_files_that_can_be_made(id, own_file, tmp_path, monkeypatch):
     monkeypatch.setenv("MULTILANG_STATE_HOME", str(tmp_path))
     found = TransactionalMap(SqliteBacking(tmp_path / "counts.sqlite"))
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")} if own_file else {}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"} if own_file else {}
     for rows in (10, 15):
         builder = TransactionalTopologyBuilder(
             id, "rows", MemoryTransactionalSpout({0: [["moon"]] * rows}, ["word"], 4)

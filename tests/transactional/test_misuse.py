@@ -36,7 +36,7 @@ from tests.transactional.mistaken import Commits, ManyOfAnotherAttempt, OfAnothe
 )
 def test_a_tuple_that_would_be_lost_fails_its_batch_where_it_is_emitted(bolt, message, mode, tmp_path):
     Commits.committed.clear()
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     with LocalCluster(mode=mode, conf=conf) as cluster:
         run = cluster.submit(builder_of(bolt, 2).build())
         run.wait(until=lambda run: len(run.errors) > 1, timeout=patient(60))

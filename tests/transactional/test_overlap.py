@@ -18,11 +18,12 @@ from pathlib import Path
 import pytest
 
 from multilang.local import LocalCluster, LocalClusterError
+from multilang.settings import TRANSACTIONS
 from multilang.store import open_store
 from multilang.store.claims import stored_owner
 from multilang.transactional import OpaqueMap, SqliteBacking, TransactionalMap
 from multilang.transactional.names import CURRENT, ID
-from multilang.transactional.stores import PATH, open_state
+from multilang.transactional.stores import open_state
 from tests.patience import patient
 from tests.servers import wait_for
 from tests.soak import SOAK
@@ -56,7 +57,7 @@ def test_a_topology_that_wakes_up_after_its_successor_changes_nothing(store, kin
             "test.maps": str(tmp_path / f"{number} counts.sqlite"),
         }
         if store == "sqlite":
-            own = {PATH: str(tmp_path / f"{number} transactions.sqlite")}
+            own = {"multilang.transactional.store": f"sqlite://{tmp_path}/{number} transactions.sqlite"}
         else:
             root = {"transactional.zookeeper.root": f"/overlap-{kind}-{number}"}
             own = {**request.getfixturevalue("zookeeper").conf, **root}
@@ -89,11 +90,12 @@ def overlap(kind, conf, chance):
     def counted():
         return sum(found.multi_get(words).values())
 
+    files = [conf["test.maps"], conf.get(TRANSACTIONS, "").removeprefix("sqlite://")]
     old = started(kind, conf)
     try:
         enough = chance.randrange(3 * EACH // 2)
         wait_for(lambda: counted() > enough, "the first one counts")
-        stop(old, [path for path in (conf["test.maps"], conf.get(PATH)) if path])
+        stop(old, [path for path in files if path])
         assert counted() < 3 * EACH, "it was stopped too late"
         new = started(kind, conf)
         _, said = new.communicate(timeout=patient(90))
@@ -114,18 +116,18 @@ def overlap(kind, conf, chance):
 @pytest.mark.parametrize("mode", ["process", "inprocess"])
 def test_a_topology_whose_transactions_are_taken_over_ends_with_one_line_and_is_not_started_again(mode, tmp_path):
     conf = {
-        PATH: str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "test.words": 50_000,
         "test.take": TAKE,
         "test.maps": str(tmp_path / "counts.sqlite"),
     }
     with LocalCluster(mode=mode, conf=conf) as cluster:
         run = cluster.submit(transactional)
-        with closing(open_state({**conf, "multilang.transactional.store": "sqlite", ID: "words"})) as looks:
+        with closing(open_state({**conf, ID: "words"})) as looks:
             run.wait(until=lambda _: looks.get_data(CURRENT), timeout=patient(60))
-        with closing(open_store(f"sqlite:{conf[PATH]}")) as store:
+        with closing(open_store(conf[TRANSACTIONS])) as store:
             run_of_it = stored_owner(store, "transactions/words").run
-        another = {**conf, "multilang.transactional.store": "sqlite", ID: "words", "storm.id": run_of_it}
+        another = {**conf, ID: "words", "storm.id": run_of_it}
         with closing(open_state(another)) as taker:
             taker.claim()
             with pytest.raises(

@@ -104,7 +104,7 @@ def run(folder, shape, ends=0, before=False):
     )
     builder.set_bolt(shape["update"], Update(counts)).global_grouping(shape["spout"])
     conf = {
-        "multilang.transactional.sqlite.path": str(folder / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{folder}/transactions.sqlite",
         "topology.max.spout.pending": shape["pending"],
     }
     try:

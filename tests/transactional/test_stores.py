@@ -11,13 +11,14 @@ import pytest
 
 from multilang.component.errors import ConfigError
 from multilang.local import LocalCluster, TaskStartError
+from multilang.settings import TRANSACTIONS
 from multilang.state import StateError
 from multilang.store import claims, open_store
 from multilang.store.claims import OWNER
 from multilang.transactional import PartitionedEmitter, PartitionedTransactionalSpout, TransactionalTopologyBuilder
 from multilang.transactional.names import ID
 from multilang.transactional.state import OutdatedError
-from multilang.transactional.stores import PATH, check_state, open_state, store_of
+from multilang.transactional.stores import check_state, open_state, store_of
 from tests.patience import patient
 from tests.transactional.kept import kept_conf
 from tests.transactional.topologies import topology
@@ -165,17 +166,15 @@ LOCAL = {"multilang.parent": "local", "topology.name": "words"}
     ("conf", "url"),
     [
         ({}, "zookeeper:"),
-        ({PATH: "here"}, "zookeeper:"),
         (LOCAL, "sqlite:///home/words.sqlite"),
         ({**LOCAL, "multilang.parent": "spark"}, "sqlite:///home/words.sqlite"),
         ({**LOCAL, "multilang.state.name": "former"}, "sqlite:///home/former.sqlite"),
-        ({**LOCAL, PATH: "here"}, "sqlite://here"),
-        ({**LOCAL, PATH: "here", "multilang.store": "memory:"}, "sqlite://here"),
+        ({**LOCAL, "multilang.transactional.store": "sqlite://here", "multilang.store": "memory:"}, "sqlite://here"),
         ({**LOCAL, "multilang.store": "memory:"}, "memory:"),
         ({"multilang.store": "redis://a:1/0"}, "redis://a:1/0"),
         ({"multilang.store": "redis://a:1/0", "multilang.transactional.store": "sqlite:///b"}, "sqlite:///b"),
         ({**LOCAL, "multilang.transactional.store": "zookeeper"}, "zookeeper:"),
-        ({PATH: "here", "multilang.transactional.store": "sqlite"}, "sqlite://here"),
+        ({"multilang.transactional.store": "sqlite"}, "sqlite:///home/topology.sqlite"),
         ({**LOCAL, "multilang.transactional.store": "sqlite"}, "sqlite:///home/words.sqlite"),
         ({"multilang.transactional.store": "my.Store"}, "my.Store:"),
     ],
@@ -185,9 +184,9 @@ def test_a_conf_names_a_store(conf, url, monkeypatch):
     assert store_of(conf)[0] == url
 
 
-def test_a_path_that_is_none_is_named():
-    with pytest.raises(ConfigError, match=r"multilang.transactional.sqlite.path is 7; name a file"):
-        open_state({**LOCAL, ID: "words", PATH: 7})
+def test_a_store_that_is_no_text_is_named():
+    with pytest.raises(ConfigError, match=r"multilang.transactional.store is 7; use text"):
+        open_state({**LOCAL, ID: "words", TRANSACTIONS: 7})
 
 
 @pytest.mark.parametrize("use", [open_state, check_state])
@@ -200,8 +199,9 @@ def test_a_store_that_each_task_has_for_itself_is_refused(use):
 
 KILLED = """
 import os, sys
-from multilang.transactional.stores import PATH, open_state
-state = open_state({"multilang.transactional.store": "sqlite", PATH: sys.argv[1], "topology.transactional.id": "words"})
+from multilang.settings import TRANSACTIONS
+from multilang.transactional.stores import open_state
+state = open_state({TRANSACTIONS: f"sqlite://{sys.argv[1]}", "topology.transactional.id": "words"})
 state.claim()
 for txid in range(100):
     state.set_data("coordinator/currtx", txid)
@@ -215,7 +215,7 @@ def test_what_was_set_is_there_after_a_kill(tmp_path):
     path = str(tmp_path / "transactions.sqlite")
     killed = subprocess.run([sys.executable, "-c", KILLED, path], cwd=ROOT)
     assert killed.returncode == -9
-    state = open_state({**LOCAL, PATH: path, ID: "words"})
+    state = open_state({**LOCAL, TRANSACTIONS: f"sqlite://{path}", ID: "words"})
     assert state.get_data("coordinator/currtx") == 99
     assert state.list("coordinator/meta") == ["99"]
     state.close()
@@ -223,14 +223,17 @@ def test_what_was_set_is_there_after_a_kill(tmp_path):
 
 CLAIMS = """
 import sys
-from multilang.transactional.stores import PATH, open_state
-open_state({"multilang.transactional.store": "sqlite", PATH: sys.argv[1], "topology.transactional.id": "words"}).claim()
+from multilang.settings import TRANSACTIONS
+from multilang.transactional.stores import open_state
+open_state({TRANSACTIONS: f"sqlite://{sys.argv[1]}", "topology.transactional.id": "words"}).claim()
 """
 
 
 def test_a_second_topology_of_the_same_file_is_refused_and_one_that_is_started_again_is_not(tmp_path):
     path = str(tmp_path / "transactions.sqlite")
-    states = [open_state({**LOCAL, PATH: path, ID: "words", "storm.id": "run-1"}) for _ in range(2)]
+    states = [
+        open_state({**LOCAL, TRANSACTIONS: f"sqlite://{path}", ID: "words", "storm.id": "run-1"}) for _ in range(2)
+    ]
     states[0].claim()
     other = subprocess.run([sys.executable, "-c", CLAIMS, path], cwd=ROOT, capture_output=True, text=True)
     assert "InUseError: the transactional id 'words' in the SQLite file" in other.stderr

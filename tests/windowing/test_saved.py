@@ -626,7 +626,7 @@ def test_exactly_once_after_a_kill_at_any_step(tmp_path, monkeypatch, step):
         "topology.state.checkpoint.interval.ms": 100,
         "topology.message.timeout.secs": 5,
         "multilang.state.alignment": "exact",
-        "multilang.state.trace": "tests.state.crashing.at_step",
+        "multilang.trace": "tests.state.crashing.at_step",
         "test.events": 4000,
     }
     with LocalCluster("process") as cluster:

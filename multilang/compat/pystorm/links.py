@@ -11,6 +11,7 @@ from multilang.compat.pystorm.spout import Spout
 from multilang.compat.values import as_simplejson_sends, nowhere
 from multilang.component.errors import ConfigError
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
+from multilang.settings import MILD, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import BoltCollector, Collector, SpoutCollector
 
-MILD = "multilang.compat.mild"
 _LAYER = "multilang.compat."
 _LOOPS = ("_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple")
 
@@ -60,10 +60,7 @@ class Link:
         self.dying = False
         self.goes_nowhere = nowhere(context)
         self.task_ids: Any = None
-        mild = conf.get(MILD)
-        if mild is not None and type(mild) is not bool:
-            raise ConfigError(f"{MILD} is {mild!r}; use true or false")
-        if mild:
+        if value(conf, MILD):
             component.exit_on_exception = False
         attach(component, self, conf, context)
 

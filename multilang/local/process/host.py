@@ -15,11 +15,11 @@ from multilang.local.acker import Acker
 from multilang.local.process.command import TaskCommands
 from multilang.local.topology import LocalTopology
 from multilang.protocol.codec import dumps
-from multilang.protocol.framing import DEFAULT_MAX_BUFFER
 from multilang.runtime.child import environment
 from multilang.runtime.clock import Timers
 from multilang.runtime.pipes import Pipes
 from multilang.runtime.tuples import LocalTuple
+from multilang.settings import MAX_BUFFER, value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ class TaskHost(LocalTopology):
         self.getrandbits = rng.getrandbits
         self.dumps = dumps
         self.new_id = count(1)
-        self.max_buffer = int(plan.conf.get("multilang.buffer.max.bytes") or DEFAULT_MAX_BUFFER)
+        self.max_buffer = value(plan.conf, MAX_BUFFER)
         self.active = False
         self.ending = False
         self.now = clock.now()

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.blocks.names import BLOCK_ID, EDGES
+from multilang.blocks.names import BLOCK_ID
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
 from multilang.runtime.counters import SAMPLE_EVERY
 from multilang.runtime.readable import counted
 from multilang.runtime.rotating import RotatingMap
 from multilang.runtime.task import IDLE_ROUNDS
+from multilang.settings import EDGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ import pytest
 
 from multilang import StatefulBasicBolt
 from multilang.local import LocalCluster, LocalClusterError
+from multilang.settings import STORE
 from multilang.state import StateError, StateProvider, WrongProviderError
 from multilang.state.settings import PROVIDER
-from multilang.store.settings import STORE
 from spark_bridge.job import NotOnSparkError, run_topology
 from spark_bridge.job.states import States
 from spark_bridge.stream import stream_topology

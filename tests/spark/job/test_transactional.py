@@ -93,7 +93,7 @@ def test_the_examples_give_what_they_give_on_the_embedded_cluster(
 
 def store(tmp_path: Path) -> dict[str, Any]:
     return {
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "test.database": str(tmp_path / "counts.sqlite"),
     }
 

@@ -78,7 +78,7 @@ def served(rows: Any) -> list[Any]:
 
 def committed(rows: Any, folder: Path) -> dict[str, int]:
     found = TransactionalMap(SqliteBacking(folder / "counts.sqlite"))
-    conf = {"multilang.transactional.sqlite.path": str(folder / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{folder}/transactions.sqlite"}
     source = RDDSource(rows)
     try:
         with LocalCluster(mode="inprocess", conf=conf) as cluster:

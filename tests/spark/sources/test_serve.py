@@ -11,6 +11,7 @@ import time
 from copy import deepcopy
 from multiprocessing.connection import Connection
 from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import TYPE_CHECKING
 
 import pytest
@@ -199,15 +200,15 @@ def test_a_byte_now_and_then_gives_a_stranger_no_more_time(served: Served) -> No
                 continue
             except ConnectionError:
                 break
-        until(lambda: not served._strangers, "it is forgotten")
+        until(lambda: not served._listener.anonymous, "it is forgotten")
 
 
 def test_strangers_take_no_place_of_those_who_know_the_secret(served: Served) -> None:
     strangers = [socket.create_connection(("127.0.0.1", served.port), timeout=LIMIT) for _ in range(400)]
     try:
         assert served.source.read(0, 0, 1) == [(0,)]
-        assert len(served._strangers) <= 64
-        assert len(served._channels) <= 1
+        assert len(served._listener.anonymous) <= 64
+        assert len(served._listener.busy) <= 1
     finally:
         for stranger in strangers:
             stranger.close()
@@ -230,7 +231,7 @@ def test_a_client_that_never_reads_is_hung_up_on_and_holds_nobody_up(served: Ser
         except SourceUnavailable:
             break  # already
     assert served.source.read(1, 0, 1) == [(6666,)]
-    until(lambda: len(served._channels) <= 1, "it is hung up on")
+    until(lambda: len(served._listener.busy) <= 1, "it is hung up on")
     silent.release()
 
 
@@ -344,7 +345,7 @@ def test_clients_in_the_middle_of_reading_hear_of_the_close(served: Served) -> N
     for client in clients:
         client.join(LIMIT)
     assert [type(end) for end in ends] == [SourceUnavailable] * len(clients), ends
-    until(lambda: not served._channels, "the threads have ended")
+    until(lambda: "clients" not in {each.name for each in enumerate_threads()}, "the threads have ended")
 
 
 def test_a_client_for_whom_no_file_descriptor_is_left_is_hung_up_on(

@@ -129,7 +129,7 @@ def test_no_batch_comes_behind_other_rows_than_were_there() -> None:
 
 @pytest.mark.parametrize("now", [[WORDS * 20, WORDS[::-1] * 20], [WORDS * 20]], ids=["other rows", "fewer partitions"])
 def test_a_topology_whose_source_was_replaced_ends_before_a_transaction_begins(now: Any, tmp_path: Path) -> None:
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     found = TransactionalMap(SqliteBacking(tmp_path / "counts.sqlite"))
 
     def run(parts: Any) -> None:
@@ -182,7 +182,7 @@ KINDS = [(TransactionalPartitionSpout, TransactionalMap), (OpaqueTransactionalPa
 @pytest.mark.parametrize(("spout", "updates"), KINDS, ids=["idempotent", "opaque"])
 def test_what_is_replayed_is_counted_once(source: Any, spout: Any, updates: Any, tmp_path: Path) -> None:
     found = updates(SqliteBacking(tmp_path / "counts.sqlite"))
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     for seed in (3, 4):  # the second time, all is committed already
         with LocalCluster(mode="inprocess", conf=conf, seed=seed) as cluster:
             run = cluster.submit(word_count(spout(source, 100), found))
@@ -203,7 +203,7 @@ def test_a_served_source_knows_what_is_committed_though_processes_are_killed(
     rdd = spark.sparkContext.parallelize([WORDS[n % 5] for n in range(rows)], 3)
     found = updates(SqliteBacking(tmp_path / "counts.sqlite"))
     conf = {
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "topology.tick.tuple.freq.secs": 1,
     }
     topology = word_count(spout(None, 20, fields=["value"]), found)
@@ -237,7 +237,7 @@ def test_an_empty_source_is_done_at_once(tmp_path: Path) -> None:
             self.said.update({each.partition: (each.watermark, each.done) for each in progress})
 
     counts = TransactionalMap(SqliteBacking(tmp_path / "counts"))
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         cluster.submit(word_count(TransactionalPartitionSpout(Told([[], []])), counts)).wait(timeout=LIMIT)
     assert Told.said == {0: (0, True), 1: (0, True)}

@@ -41,7 +41,7 @@ def main() -> None:
             {"sentences": lines(spark, folder).withColumnRenamed("value", "sentence")},
             checkpoint=f"{folder}/checkpoint",
             state=conf,
-            conf={"multilang.state.trace": "tests.state.crashing.at_step"},
+            conf={"multilang.trace": "tests.state.crashing.at_step"},
             name="words of the test",
             trigger={"availableNow": True},
         )

@@ -55,7 +55,7 @@ def in_a_child(conf: dict[str, object], crashes: str, steps: Path | None = None)
         if steps is not None:
             os.environ["STEPS"] = str(steps)
         try:
-            batches({**conf, "multilang.state.trace": "tests.state.crashing.at_step"})
+            batches({**conf, "multilang.trace": "tests.state.crashing.at_step"})
         except BaseException as error:  # noqa: BLE001  # a fork of a test's process ends here, whatever happened
             print(f"{crashes}: {error!r}", file=sys.stderr)
             os._exit(1)

@@ -43,8 +43,7 @@ def conf(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Return the places of transactions and maps: SQLite with a TransactionalMap, Redis with an OpaqueMap."""
     server: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
     return {
-        "multilang.transactional.store": "tests.spark.stream.transactions.Store",
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"tests.spark.stream.transactions.Store://{tmp_path}/transactions.sqlite",
         "test.maps": str(tmp_path / "maps.sqlite") if server is None else server.port,
     }
 
@@ -100,7 +99,7 @@ def test_a_failed_batch_is_replayed_whole_within_its_batch(spark: SparkSession, 
     found = TransactionalMap(SqliteBacking(tmp_path / "map.sqlite"))
     topology = word_count(MemoryTransactionalSpout({0: []}, ["word"], 1), found)
     told: list[BatchProgress] = []
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     files = 0
     with stream_topology(
         topology,
@@ -122,7 +121,7 @@ def test_a_failed_batch_is_replayed_whole_within_its_batch(spark: SparkSession, 
 
 def test_what_can_not_be_is_refused_by_name(spark: SparkSession, lines: Lines, tmp_path: Path) -> None:
     conf = {
-        "multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite"),
+        "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "test.maps": str(tmp_path / "maps.sqlite"),
     }
     with pytest.raises(NotOnSparkError, match=r"spout 'lines' has no source.*the query's batches are the transactions"):
@@ -135,7 +134,7 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, lines: Lines, t
         with pytest.raises(StateError, match="is in use"):
             run_elsewhere(conf)
     fill(lines, 1)
-    other = {**conf, "multilang.transactional.sqlite.path": str(tmp_path / "elsewhere.sqlite")}
+    other = {**conf, "multilang.transactional.store": f"sqlite://{tmp_path}/elsewhere.sqlite"}
     with pytest.raises(
         SparkJobError, match=r"is at batch 1, and the store of the transactions .* has no batch of this"
     ):

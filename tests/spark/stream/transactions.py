@@ -23,7 +23,6 @@ from multilang.transactional import (
     TransactionalTopologyBuilder,
 )
 from multilang.transactional.names import CURRENT, RUNS
-from multilang.transactional.stores import PATH
 from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
 from tests.spark.stream.drivers import settings_of
@@ -42,10 +41,10 @@ def at(step):
 
 
 class Store(SqliteStore):
-    """Rows in the file that the conf names."""
+    """Rows in the file that the URL names."""
 
     def __init__(self, url, conf, setting):
-        super().__init__(f"sqlite:{conf[PATH]}", conf, setting)
+        super().__init__(f"sqlite:{url.partition(':')[2]}", conf, setting)
 
     def compare_and_write(self, place, expected, changes, cleared=(), merged=None):
         table, _, key = CURRENT.partition("/")

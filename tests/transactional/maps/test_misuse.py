@@ -65,7 +65,7 @@ def test_a_topology_whose_transactions_are_older_than_its_map_ends(kind, tmp_pat
         found.update(TransactionAttempt(txid, txid), {"moon": 1})
     builder = TransactionalTopologyBuilder("anew", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
     builder.set_bolt("sum", Sum(found)).global_grouping("spout")
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     with LocalCluster(mode="simulated", conf=conf) as cluster:
         run = cluster.submit(builder.build())
         with pytest.raises(LocalClusterError, match=r"transaction 1 comes after .* transaction 3.*began anew"):
@@ -85,7 +85,7 @@ def test_a_key_that_is_updated_twice_ends_the_topology(kind, tmp_path):
     found = kind(MemoryBacking())
     builder = TransactionalTopologyBuilder("twice", "spout", MemoryTransactionalSpout({0: [["moon"]]}, ["word"], 1))
     builder.set_bolt("sum", Both(found)).global_grouping("spout")
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     with LocalCluster(mode="simulated", conf=conf) as cluster:
         run = cluster.submit(builder.build())
         with pytest.raises(LocalClusterError, match=r"'moon' was updated in this attempt of transaction 1 already"):
@@ -246,7 +246,7 @@ def started_behind_an_opaque_spout(bolt, cluster):
 
 
 def test_a_map_that_leaves_out_what_an_opaque_spout_repeats_is_refused(tmp_path):
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     expected = r"the topology's spout is opaque.*Use an OpaqueMap"
     with LocalCluster(mode="inprocess", conf=conf) as cluster:
         with pytest.raises(LocalClusterError, match=expected):

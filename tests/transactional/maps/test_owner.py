@@ -22,7 +22,6 @@ from multilang.transactional import (
 )
 from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
 from multilang.transactional.maps.base import NotOwnerError
-from multilang.transactional.stores import PATH
 
 _names = itertools.count()
 KINDS = pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
@@ -185,7 +184,7 @@ def run(kind, id, found, words, conf, is_told=True):
 @pytest.mark.parametrize("is_told", [True, False])
 def test_two_topologies_on_one_map_count_right_or_the_second_is_refused_by_name(kind, is_told, tmp_path):
     found = kind(SqliteBacking(tmp_path / "maps.sqlite", "counts"))
-    conf = {PATH: str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
     run(kind, "one", found, "a" * 10, conf)
     run(kind, "two", kind(SqliteBacking(tmp_path / "maps.sqlite", "other")), "", conf)  # so that its epoch is higher
     with pytest.raises(
@@ -202,9 +201,9 @@ def test_two_topologies_on_one_map_count_right_or_the_second_is_refused_by_name(
 @KINDS
 def test_transactions_that_were_removed_and_begin_anew_are_refused_by_their_old_map(kind, tmp_path):
     found = kind(SqliteBacking(tmp_path / "maps.sqlite", "counts"))
-    run(kind, "one", found, "a" * 10, {PATH: str(tmp_path / "transactions.sqlite")})
+    run(kind, "one", found, "a" * 10, {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"})
     with pytest.raises(LocalClusterError, match="belongs to earlier transactions of 'one', which were removed"):
-        run(kind, "one", found, "a" * 5, {PATH: str(tmp_path / "others.sqlite")})
+        run(kind, "one", found, "a" * 5, {"multilang.transactional.store": f"sqlite://{tmp_path}/others.sqlite"})
     assert found.get("a") == 10
     found.close()
 

@@ -34,7 +34,7 @@ def holds(found, counts):
 
 
 def conf(tmp_path):
-    return {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    return {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
 
 
 # Each source in processes is below.

@@ -129,7 +129,7 @@ def test_an_opaque_spout_leaves_a_file_out_tells_so_once_and_reads_on_when_it_is
 @pytest.mark.parametrize("kind", ["spout", "opaque"])
 def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_at_its_end(source, kind, tmp_path, caplog):
     source.add(0, ["moon"])
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions"), "topology.transactional.id": "x"}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions", "topology.transactional.id": "x"}
     conf["multilang.parent"] = "local"
     coordinator = getattr(source, kind)(take=10).get_coordinator(conf, None)
     reader = opened(source.spout(take=10))

@@ -413,7 +413,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_noticed(tmp_path):
 def test_a_topology_whose_source_is_another_ends_before_it_counts_anything(mode, tmp_path):
     place, found = Files(tmp_path), TransactionalMap(SqliteBacking(tmp_path / "counts.sqlite"))
     place.put([["a"] * 30])
-    conf = {"multilang.transactional.sqlite.path": str(tmp_path / "transactions.sqlite")}
+    conf = {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite"}
 
     def count():
         with LocalCluster(mode=mode, conf=conf) as cluster:

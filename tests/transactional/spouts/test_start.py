@@ -30,7 +30,7 @@ def told(spout, conf=None):
 
 @pytest.fixture
 def conf(tmp_path):
-    return {"multilang.transactional.sqlite.path": str(tmp_path / "transactions")}
+    return {"multilang.transactional.store": f"sqlite://{tmp_path}/transactions"}
 
 
 def test_a_folder(tmp_path, conf):
