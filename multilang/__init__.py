@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Tuples,
     )
     from multilang.coordination import BatchBolt, KeyedFairBolt
+    from multilang.errors import MultilangError
     from multilang.local import LocalCluster
     from multilang.state import KeyValueState, StatefulBasicBolt, StatefulBolt
     from multilang.topology import (
@@ -60,6 +61,7 @@ __all__ = [
     "KeyedFairBolt",
     "LingeringBolt",
     "LocalCluster",
+    "MultilangError",
     "ReliableSpout",
     "ReportedFailedException",
     "ShellBolt",
@@ -94,6 +96,7 @@ __getattr__, __dir__ = lazily(
             "Tuples",
         ),
         "multilang.coordination": ("BatchBolt", "KeyedFairBolt"),
+        "multilang.errors": ("MultilangError",),
         "multilang.local": ("LocalCluster",),
         "multilang.state": ("KeyValueState", "StatefulBasicBolt", "StatefulBolt"),
         "multilang.topology": (

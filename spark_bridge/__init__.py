@@ -10,14 +10,8 @@ from multilang.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from multilang.component.errors import ChangedRowsError, ConnectorError, SourceUnavailable
     from spark_bridge.replayable import ReplayablePartitionSpout
-    from spark_bridge.sources.errors import (
-        ChangedRowsError,
-        DamagedError,
-        OtherFieldsError,
-        SourceError,
-        SourceUnavailable,
-    )
     from spark_bridge.sources.lists import ListSource
     from spark_bridge.sources.live import RDDSource
     from spark_bridge.sources.publish import publish
@@ -31,10 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ChangedRowsError",
-    "DamagedError",
+    "ConnectorError",
     "ListSource",
     "OpaqueTransactionalPartitionSpout",
-    "OtherFieldsError",
     "PartitionSource",
     "PartitionSpout",
     "Progress",
@@ -44,7 +37,6 @@ __all__ = [
     "SQLiteStore",
     "Served",
     "ServedSource",
-    "SourceError",
     "SourceUnavailable",
     "TransactionalPartitionSpout",
     "forget_progress",
@@ -57,14 +49,8 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "multilang.component.errors": ("ChangedRowsError", "ConnectorError", "SourceUnavailable"),
         "spark_bridge.replayable": ("ReplayablePartitionSpout",),
-        "spark_bridge.sources.errors": (
-            "ChangedRowsError",
-            "DamagedError",
-            "OtherFieldsError",
-            "SourceError",
-            "SourceUnavailable",
-        ),
         "spark_bridge.sources.lists": ("ListSource",),
         "spark_bridge.sources.live": ("RDDSource",),
         "spark_bridge.sources.publish": ("publish",),

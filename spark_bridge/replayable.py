@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multilang.checksums import extended
+from multilang.component.errors import ChangedRowsError
 from multilang.state.replayable import ReplayableSpout
-from spark_bridge.sources.errors import ChangedRowsError
 from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.spout import OverSource, check_fields
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from multilang.component.errors import ConfigError
+from multilang.errors import SparkJobError
 from multilang.masked import is_reference, is_secret
 from multilang.protocol.codec import loads
 from multilang.secret import Secret
@@ -40,14 +42,6 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _MAX_SOCKET_FOLDER = 60  # a socket's whole path has at most 108 bytes, of which Spark's names take up to 45
 
 
-class SessionError(RuntimeError):
-    """Spark can't be started; the text says why, and what to install."""
-
-
-class MasterError(ValueError):
-    """The given master is not one that Spark knows."""
-
-
 @contextmanager
 def session(
     master: str = "local[*]", name: str = "multilang", conf: Mapping[str, Any] | None = None
@@ -65,12 +59,12 @@ def session(
 
     Raises:
         ConfigError: A secret can't be read.
-        SessionError: Java is missing, or Spark can't be started on ``master``.
-        MasterError: ``master`` is not one that Spark knows.
+        SparkJobError: Java is missing, or Spark can't be started on ``master``.
+        ConfigError: ``master`` is not one that Spark knows.
     """
     program = _java()
     if not _MASTER.fullmatch(master):
-        raise MasterError(
+        raise ConfigError(
             f"{master!r} is no master of Spark's: use local[2] (two cores of this machine), local[*] (all of them), "
             "spark://HOST:PORT, yarn or k8s://https://HOST:PORT"
         )
@@ -118,7 +112,7 @@ def session(
             said = f"{program} can't run it: Java 17 or newer is needed, and that says {_version(program)}"
         if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
             said = "no such cluster answers there, or it refused"
-        raise SessionError(f"Spark can't be started on {master!r}: {said}") from error
+        raise SparkJobError(f"Spark can't be started on {master!r}: {said}") from error
     try:
         warm_up(made)
         yield made
@@ -127,13 +121,13 @@ def session(
 
 
 def _java() -> str:
-    """Return the program ``java`` that Spark's scripts start. Raises SessionError if there is none."""
+    """Return the program ``java`` that Spark's scripts start. Raises SparkJobError if there is none."""
     home = os.environ.get("JAVA_HOME")
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if program is None:
-        raise SessionError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
+        raise SparkJobError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
     if not os.access(program, os.X_OK):
-        raise SessionError(
+        raise SparkJobError(
             f"JAVA_HOME is {home!r}, and there is no program {program}: set it to the folder of a Java, 17 or newer, or "
             "leave it unset for the first java on the path"
         )

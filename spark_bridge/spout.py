@@ -5,12 +5,11 @@ from __future__ import annotations
 from time import monotonic
 
 from multilang.component.closing import close_all
-from multilang.component.errors import ConfigError, NotSetError
+from multilang.component.errors import ChangedRowsError, ConfigError
 from multilang.component.reliable import check_replays
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
 from multilang.settings import SOURCE
-from spark_bridge.sources.errors import OtherFieldsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class OverSource:
         if self._given is not None and not isinstance(self._given, str) and not self._given.asks:
             try:
                 check_fields(self._given, declared)
-            except OtherFieldsError as error:
+            except ChangedRowsError as error:
                 raise ConfigError(str(error)) from None
 
     def _fields_of_source(self) -> list[str]:
@@ -89,7 +88,7 @@ class OverSource:
         if given is None:
             given = conf.get(SOURCE)
             if given is None:
-                raise NotSetError(f"the spout has no source; put its URL into the conf as {SOURCE!r}")
+                raise ConfigError(f"the spout has no source; put its URL into the conf as {SOURCE!r}", is_unset=True)
             if not isinstance(given, str) or not given:
                 raise ConfigError(f"{SOURCE} is {given!r}; use the URL of a source")
         return _opened(given)
@@ -101,9 +100,9 @@ class OverSource:
 
 
 def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
-    """Raise OtherFieldsError unless the source has the fields that a spout declares."""
+    """Raise ChangedRowsError unless the source has the fields that a spout declares."""
     if list(source.fields) != list(declared):
-        raise OtherFieldsError(
+        raise ChangedRowsError(
             f"the source {source.name!r} has the fields {list(source.fields)!r}, the spout declares {list(declared)!r}: give the "
             "spout fields= as the source has them, or none where the source can be asked when the topology is built"
         )
@@ -412,7 +411,7 @@ class PartitionSpout(OverSource, Spout):
         here = set(context.task_component.values())
         gone = [each for each in components(self._opened, group, topology) if each not in here]
         if gone:
-            from spark_bridge.sources.errors import ChangedRowsError
+            from multilang.component.errors import ChangedRowsError
 
             raise ChangedRowsError(
                 f"group {group!r} has the progress of {gone[0]!r}, which topology {topology!r} does not have: under another name "
@@ -443,7 +442,7 @@ class PartitionSpout(OverSource, Spout):
         """
         from time import sleep
 
-        from spark_bridge.sources.errors import SourceUnavailable
+        from multilang.component.errors import SourceUnavailable
 
         end = monotonic() + min(self.patience_secs, 20.0)  # a task's start must not take longer
         while True:

@@ -9,17 +9,15 @@ from __future__ import annotations
 from functools import cached_property, partial
 
 from multilang.checksums import extended
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ChangedRowsError, ConfigError, ConnectorError, SourceUnavailable
 from multilang.store.settings import owner_of
 from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
-    ReadError,
     Source,
     SourceSpout,
     TransactionalSourceSpout,
 )
-from spark_bridge.sources import errors
 from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.source import Progress
 from spark_bridge.spout import OverSource, check_fields
@@ -66,7 +64,7 @@ class _SourcePartitions(OverSource, SourceSpout):
             PartitionRows(source, self.fields).num_partitions()
             if source is not self._given:
                 source.close()
-        except (errors.SourceError, ReadError) as problem:
+        except ConnectorError as problem:
             raise ConfigError(str(problem)) from problem
 
     def open(self, conf: Mapping[str, Any]) -> PartitionRows:
@@ -139,7 +137,7 @@ class PartitionRows(Source):
         total = self._total(partition, start)
         rows = self._rows(partition, first, last)
         if len(rows) == last - first and extended(total, rows) != end["total"]:
-            raise ReadError(
+            raise SourceUnavailable(
                 f"rows {first} to {last} of partition {partition} of {self._asked(lambda: self._source.name)!r} are not "
                 "what they were when they were emitted: a source must give the same rows until they are committed. Give "
                 "random numbers a seed, sort what a shuffle left in any order, and publish anew under another URL"
@@ -208,10 +206,10 @@ class PartitionRows(Source):
         """Return what ``call`` returns, and turn the source's errors into those of transactions."""
         try:
             return call()
-        except (errors.ChangedRowsError, errors.OtherFieldsError):
+        except ChangedRowsError:
             raise  # no later try would help
-        except errors.SourceError as problem:
-            raise ReadError(str(problem)) from problem
+        except ConnectorError as problem:
+            raise SourceUnavailable(str(problem)) from problem
 
 
 def _offset(position: Any) -> int:

@@ -199,8 +199,7 @@ class BlockSpoutCollector(SpoutCollector):
         tup_id: Any,
         stream: str | None,
         direct_task: int | None,
-        need_task_ids: bool,
-        on_task_ids: OnTaskIds | None,
+        *asked: Any,
     ) -> list[int] | None:
         """Send a tuple of a stream without blocks; its message id is its own."""
         self._routes.outputs.check("default" if stream is None else stream, values, direct_task)
@@ -208,7 +207,7 @@ class BlockSpoutCollector(SpoutCollector):
             raise LocalProtocolError(f"the message id {tup_id!r} begins as those of blocks do; use another")
         if stream in self._routes.overtaking:
             self._blocks.close_all()
-        tasks = self._inner.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
+        tasks = self._inner.emit(values, tup_id, stream, direct_task, *asked)
         self.emitted += 1
         if tup_id is not None and not self.acks_at_once:
             self.pending += 1

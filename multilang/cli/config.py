@@ -15,9 +15,10 @@ from rich.text import Text
 
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
+from multilang.cli.exits import fault
 from multilang.cli.loading import load
 from multilang.cli.said import echo, echo_document
-from multilang.cli.settings import ProjectFault, chosen, project_here
+from multilang.cli.settings import chosen, project_here
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
 from multilang.masked import masked
@@ -61,7 +62,7 @@ def show(topology: str | None, conf: dict[str, Any], where: str | None, as_json:
     try:
         settings = chosen(project, None)
     except ConfigError as error:
-        raise ProjectFault(str(error)) from error
+        raise fault(str(error)) from error
     line = Layer("command line", {} if where is None else {"nimbus": where}, conf)
     values = merged([*((each.origin, each.values) for each in settings.layers), (line.origin, line.values)])
     layers = [*((each.origin, each.conf) for each in settings.layers), (line.origin, line.conf)]

@@ -219,12 +219,13 @@ def _run(
 )
 def matrix(results: tuple[Path, ...], html: Path) -> int:
     """Put several results (written by --json) side by side on one page."""
+    from multilang.conformance.errors import BadFile
     from multilang.conformance.page import to_page
-    from multilang.conformance.result import BadResult, read
+    from multilang.conformance.result import read
 
     try:
         html.write_text(to_page(read(results)), "utf-8")
-    except BadResult as error:
+    except BadFile as error:
         raise click.UsageError(str(error)) from None
     return exits.OK
 
@@ -274,7 +275,8 @@ def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], t
     from multilang.cli.conformance_view import difference_shown
     from multilang.cli.view import console
     from multilang.conformance import Target
-    from multilang.conformance.replay import BadRecording, read_recording
+    from multilang.conformance.errors import BadFile
+    from multilang.conformance.replay import read_recording
     from multilang.conformance.replay import replay as play
 
     if not command:
@@ -283,7 +285,7 @@ def replay(recording: Path, command: tuple[str, ...], ignore: tuple[str, ...], t
         )
     try:
         found = read_recording(recording)
-    except BadRecording as error:
+    except BadFile as error:
         raise click.UsageError(str(error)) from None
 
     def run() -> int:

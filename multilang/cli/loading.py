@@ -7,8 +7,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-import click
-
+from multilang.cli.exits import fault
 from multilang.component.errors import ConfigError
 from multilang.topology import TopologyError, load_topology
 
@@ -21,33 +20,27 @@ PYLEUS = "pyleus_topology.yaml"
 _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 
 
-class TopologyFault(click.ClickException):
-    """The topology can't be loaded. The text is shown without a traceback through this package."""
-
-    exit_code = 2
-
-
 def load(where: str) -> Topology:
     """Return the topology at ``where``.
 
-    Raises TopologyFault, which says what to write, or where the module's code failed.
+    Raises ClickException, which says what to write, or where the module's code failed.
     """
     try:
         return load_topology(resolved(where))
     except (TopologyError, ConfigError) as error:
-        raise TopologyFault(_with_place(error)) from error
+        raise fault(_with_place(error)) from error
     except SyntaxError as error:
         shown = "".join(traceback.format_exception_only(type(error), error)).rstrip()
-        raise TopologyFault(f"{where} is not valid Python:\n{shown}") from error
+        raise fault(f"{where} is not valid Python:\n{shown}") from error
     except ImportError as error:
-        raise TopologyFault(_missing(where, error)) from error
+        raise fault(_missing(where, error)) from error
     except Exception as error:
         frames = _their_frames(error)
         said = "".join(traceback.format_exception_only(type(error), error)).rstrip()
         trace = "".join(traceback.format_list(frames)).rstrip()
-        raise TopologyFault(f"importing {where} failed in {_place(where, frames)}: {said}\n{trace}".rstrip()) from error
+        raise fault(f"importing {where} failed in {_place(where, frames)}: {said}\n{trace}".rstrip()) from error
     except SystemExit as error:
-        raise TopologyFault(
+        raise fault(
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
             'script below if __name__ == "__main__":'
         ) from error
@@ -103,17 +96,17 @@ def _is_own(frame: traceback.FrameSummary) -> bool:
 
 
 def load_replayed(topology: Topology, file: Path, pace: str = "fast") -> Topology:
-    """Return a topology whose spouts emit what is in a recording. Raises TopologyFault."""
+    """Return a topology whose spouts emit what is in a recording. Raises ClickException."""
     from multilang.recording import Recording, replayed
 
     try:
         return replayed(topology, Recording(file), pace)
     except ConfigError as error:
-        raise TopologyFault(str(error)) from error
+        raise fault(str(error)) from error
 
 
 def load_stand_ins(topology: Topology, given: dict[str, str]) -> Topology:
-    """Return a topology with stand-ins, each a file or ``module:Class``. Raises TopologyFault."""
+    """Return a topology with stand-ins, each a file or ``module:Class``. Raises ClickException."""
     from multilang.loading.topologies import load_object
     from multilang.topology.stand_in import with_stand_ins
 
@@ -125,9 +118,9 @@ def load_stand_ins(topology: Topology, given: dict[str, str]) -> Topology:
             {id: load_object(what) if ":" in what and not os.path.exists(what) else what for id, what in given.items()},
         )
     except ConfigError as error:
-        raise TopologyFault(str(error)) from error
+        raise fault(str(error)) from error
     except ImportError as error:
-        raise TopologyFault(f"--stand-in: {error}") from error
+        raise fault(f"--stand-in: {error}") from error
 
 
 def resolved(where: str) -> str:

@@ -19,7 +19,7 @@ from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.masked import harmless, masked_text
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.log_records import LEVELS, RecordReader
 from multilang.shipping.nimbus import nimbus_conf
 from multilang.shipping.worker_logs import (
@@ -139,7 +139,9 @@ class _Cluster:
     def sources(self) -> dict[str, Any] | None:
         try:
             info = self._nimbus.topology(self._name)
-        except RefusedError:
+        except ShippingError as error:
+            if error.kind in (None, UNREACHABLE):
+                raise
             return None
         if info.id != self._id:
             return None  # another one of the same name
@@ -195,7 +197,7 @@ def _follow(logs: _Folder | _Cluster, sources: dict[str, Any], readers: dict[str
             asked = time.monotonic()
             try:
                 now = logs.sources()
-            except NimbusError as error:
+            except ShippingError as error:
                 echo(f"note: {error}", err=True)
                 now = sources
             gone = now is None

@@ -43,7 +43,7 @@ def migrate(path: str, fix: bool) -> int:
         _rewrite(path)
     found = findings(path, rewritten=fix)
     if not found and not is_there:
-        raise NothingFound(path)
+        raise _nothing_found(path)
     if found:
         echo(as_text(found))
     stops = sum(each.stops for each in found)
@@ -51,28 +51,19 @@ def migrate(path: str, fix: bool) -> int:
     return exits.FAILED_TUPLES if stops else exits.OK
 
 
-class NothingFound(click.ClickException):
-    """There is no program in a place that was named, so that an answer about it would mislead.
-
-    Args:
-        path: The place.
-    """
-
-    exit_code = exits.USAGE
-
-    def __init__(self, path: str) -> None:
-        number = len(python_files(path))
-        files = "no Python file" if not number else f"no Python file that imports one of them, among {number}"
-        known = "petrel, pystorm, pyleus, storm (storm.py) or streamparse"
-        if os.path.isfile(path):
-            super().__init__(
-                f"{path} is no program written for {known}, so there is nothing to move; name such a program, or its folder"
-            )
-            return
-        super().__init__(
-            f"{path} has no program written for {known}, so there is nothing to move: it has {files}, no topologies/*.clj, and no "
-            "topology of Flux's in YAML; name the folder of the project"
+def _nothing_found(path: str) -> click.ClickException:
+    """Return the error for a place without a program, about which an answer would mislead."""
+    number = len(python_files(path))
+    files = "no Python file" if not number else f"no Python file that imports one of them, among {number}"
+    known = "petrel, pystorm, pyleus, storm (storm.py) or streamparse"
+    if os.path.isfile(path):
+        return exits.fault(
+            f"{path} is no program written for {known}, so there is nothing to move; name such a program, or its folder"
         )
+    return exits.fault(
+        f"{path} has no program written for {known}, so there is nothing to move: it has {files}, no topologies/*.clj, and no "
+        "topology of Flux's in YAML; name the folder of the project"
+    )
 
 
 def _rewrite(path: str) -> None:

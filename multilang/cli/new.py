@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from multilang.cli import exits
+from multilang.cli.exits import fault
 from multilang.cli.said import echo
-from multilang.cli.settings import ProjectFault
-from multilang.project.errors import ProjectError
+from multilang.component.errors import ConfigError
 
 
 @click.command()
@@ -38,11 +38,9 @@ def new(folder: Path, source: tuple[str, Path] | None) -> int:
         else:
             made, notes = take_over(source[1], folder)
     except OSError as error:
-        raise ProjectFault(
-            f"the project can't be made: {error.filename or folder}: {error.strerror or error}"
-        ) from error
-    except ProjectError as error:
-        raise ProjectFault(f"the project can't be made: {error}") from error
+        raise fault(f"the project can't be made: {error.filename or folder}: {error.strerror or error}") from error
+    except ConfigError as error:
+        raise fault(f"the project can't be made: {error}") from error
     for path in made:
         echo(f"  {path}")
     for note in notes:

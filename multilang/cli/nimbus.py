@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli import exits
-from multilang.shipping.errors import ClusterError, NimbusError, ShippingError, UnreachableError
+from multilang.cli.exits import fault
+from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.storm_yaml import (
     DEFAULT_PORT,
     Address,
@@ -40,27 +41,13 @@ WAIT = click.option(
 )
 
 
-class NimbusFault(click.ClickException):
-    """A cluster refused something; shown without a traceback."""
-
-    exit_code = exits.USAGE
-
-
-class Unreachable(NimbusFault):
-    """A cluster could not be reached."""
-
-    exit_code = exits.UNAVAILABLE
-
-
 @contextmanager
 def faults() -> Iterator[None]:
     """Show errors of a cluster as errors of the command."""
     try:
         yield
-    except UnreachableError as error:
-        raise Unreachable(str(error)) from error
-    except (NimbusError, ShippingError, ClusterError) as error:
-        raise NimbusFault(str(error)) from error
+    except ShippingError as error:
+        raise fault(str(error), exits.UNAVAILABLE if error.kind == UNREACHABLE else exits.USAGE) from error
 
 
 @contextmanager

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli.arguments import PROJECT_ENVIRONMENT
+from multilang.cli.exits import fault
 from multilang.cli.loading import load
 from multilang.cli.project import project_for, requirements_of
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
-from multilang.shipping.errors import ClusterError, ShippingError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.guard import Guard
 from multilang.shipping.jar import Shipment, pack, write
 from multilang.shipping.maven import Artifact, fetch_jars
@@ -58,12 +59,6 @@ ARTIFACTS = click.option(
     metavar="GROUP:NAME:VERSION",
     help="What Maven gets, with all that it needs, and whose classes are added; ^GROUP:NAME behind it leaves something out.",
 )
-
-
-class ShippingFault(click.ClickException):
-    """Something can't be shipped; shown without a traceback."""
-
-    exit_code = 2
 
 
 def packing(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,7 +113,7 @@ def packed(
     exclude: Sequence[str] = (),
     force: bool = False,
 ) -> Shipment:
-    """Pack the topology that the command line names. Raises ShippingFault or TopologyFault.
+    """Pack the topology that the command line names. Raises ClickException.
 
     ``blobs``: names of blobs in the worker's directory that the topology's conf does not map.
     """
@@ -140,7 +135,7 @@ def packed(
             guard=Guard(exclude, force),
         )
     except (ShippingError, ConfigError) as error:
-        raise ShippingFault(str(error)) from error
+        raise fault(str(error)) from error
     finally:
         own.close()
 
@@ -154,7 +149,7 @@ def jars_of(add_jar: Sequence[Path], artifacts: Sequence[str]) -> Iterator[list[
         artifacts: What Maven is to get: texts as of ``--artifacts``, or several of them with commas.
 
     Raises:
-        ClusterError: Maven can't get them.
+        ShippingError: Maven can't get them.
     """
     with tempfile.TemporaryDirectory(prefix="multilang-jars-") as folder:
         wanted = [Artifact.of(each.strip()) for text in artifacts for each in text.split(",")]
@@ -202,8 +197,8 @@ def package(
         elif not dry_run:
             with jars_of(add_jar, artifacts) as jars:
                 write(output, shipment.jar(jars))
-    except (ShippingError, ClusterError) as error:
-        raise ShippingFault(str(error)) from error
+    except ShippingError as error:
+        raise fault(str(error)) from error
     echo(listed(shipment, verbose or dry_run))
     if dry_run:
         echo(plan(shipment))
@@ -232,7 +227,7 @@ def archive(folder: Path, output: Path | None, exclude: tuple[str, ...], force: 
     try:
         made = archive_folder(folder, output, Guard(exclude, force))
     except ShippingError as error:
-        raise ShippingFault(str(error)) from error
+        raise fault(str(error)) from error
     if not made.environment:
         echo("\n".join(f"  {name}" for name in made.names))
     echo(
@@ -271,7 +266,7 @@ def flux(topology: str, output: Path | None, env: str | None, app: str | None, j
         if output is not None:
             write(output, text.encode())
     except ShippingError as error:
-        raise ShippingFault(str(error)) from error
+        raise fault(str(error)) from error
     if output is None:
         click.echo(text, nl=False)  # a document, whose texts are escaped
     return 0

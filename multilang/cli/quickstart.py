@@ -83,7 +83,7 @@ def write_project(folder: Path) -> list[Path]:
 
     Raises:
         OSError: The folder exists, or it can't be written.
-        ProjectError: It is in one that another account made where everybody may.
+        ConfigError: It is in one that another account made where everybody may.
     """
     folder.mkdir(parents=True)
     check_place(folder)

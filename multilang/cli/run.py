@@ -115,13 +115,14 @@ def run_topology(
 
 def _recorded(topology: Topology, path: Path, mode: str, watched: WatchedRun | None) -> dict[str, Any]:
     """Make the file of a recording, and return the setting by which spouts write to it."""
-    from multilang.recording import RecordingError, new_recording
+    from multilang.component.errors import ConfigError
+    from multilang.recording import new_recording
 
     if watched is not None:
         raise click.UsageError("--record is one run, and --watch starts many; leave one of them out")
     try:
         new_recording(path, topology)
-    except RecordingError as error:
+    except ConfigError as error:
         raise click.UsageError(str(error)) from error
     return {"file": str(path.resolve()), "start": 0.0 if mode == "simulated" else time.monotonic()}
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multilang.cli.arguments import PROJECT_CONF
+from multilang.cli.exits import fault
 from multilang.cli.said import echo
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
@@ -42,12 +43,6 @@ _PARAMETERS = {
 _OF_SPARK = ("spark_conf", "master", "sources", "output", "state", "checkpoint")
 
 
-class ProjectFault(click.ClickException):
-    """The project's file is wrong; shown without a traceback."""
-
-    exit_code = 2
-
-
 class ProjectCommand(click.Command):
     """A command that takes from a project's file what the command line does not say."""
 
@@ -59,7 +54,7 @@ class ProjectCommand(click.Command):
             try:
                 args = self._take_defaults(ctx, given, args)
             except ConfigError as error:
-                raise ProjectFault(str(error)) from error
+                raise fault(str(error)) from error
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as error:
@@ -185,14 +180,14 @@ def project_here() -> ProjectFile:
     """Return the project of the current folder.
 
     Raises:
-        ProjectFault: There is none, or its file is wrong.
+        ClickException: There is none, or its file is wrong.
     """
     try:
         project = project_for_place(None)
     except ConfigError as error:
-        raise ProjectFault(str(error)) from error
+        raise fault(str(error)) from error
     if project is None:
-        raise ProjectFault(
+        raise fault(
             f"this folder is in no project, which has a {FILE} in it or above it; multilang new NAME makes a project"
         )
     return project

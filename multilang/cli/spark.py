@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,12 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, REPLAY, STAND_IN, conf_option
+from multilang.cli.exits import fault
 from multilang.cli.live import PAGE, shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.spark_files import (
     FORMATS,
-    SparkFault,
     broken_source,
     check_folders,
     check_output,
@@ -30,11 +31,14 @@ from multilang.cli.spark_files import (
 from multilang.cli.spark_view import SparkLine, show_result
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
+from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol.codec import dumps
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
 
     from multilang.topology import Topology
     from spark_bridge.stream import BatchProgress, TopologyQuery
@@ -134,7 +138,7 @@ def spark(**options: Any) -> int:
     try:
         return _run(**options)
     except (ConfigError, StateError, ValueError) as error:
-        raise SparkFault(str(error)) from error
+        raise fault(str(error)) from error
 
 
 def _run(
@@ -173,15 +177,14 @@ def _run(
         goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
         check_output(output, overwrite or goes_on)
     try:
-        from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+        from spark_bridge.job import run_topology
         from spark_bridge.job.checks import outputs_of
         from spark_bridge.job.declared import as_declared
         from spark_bridge.job.sinks import check_sink
         from spark_bridge.job.sources import check_sources
         from spark_bridge.job.watch import SPARK_ERRORS, readable
-        from spark_bridge.session import SessionError, session
     except ModuleNotFoundError as error:
-        raise SparkFault(
+        raise fault(
             f"this needs the package {error.name}; install the extra: pip install 'storm-multilang[cli,spark]'",
             exits.UNAVAILABLE,
         ) from error
@@ -192,7 +195,7 @@ def _run(
         if stream:
             from spark_bridge.stream import stream_topology
 
-            with session(master, loaded.name, spark_conf) as spark:
+            with _session(master, loaded.name, spark_conf) as spark:
                 if output is not None:
                     check_sink(spark, form)
                 return _run_stream(
@@ -214,7 +217,7 @@ def _run(
                     as_json=as_json,
                     quiet=quiet,
                 )
-        with session(master, loaded.name, spark_conf) as spark:
+        with _session(master, loaded.name, spark_conf) as spark:
             if output is not None:
                 check_sink(spark, form)  # before the topology runs, which may take hours
             with (
@@ -238,37 +241,48 @@ def _run(
                     write(result, output, form)
                 shown.end()
                 return show_result(result, as_json)
-    except SessionError as error:
-        raise SparkFault(str(error), exits.UNAVAILABLE) from error
-    except ComponentStartError as error:
-        raise SparkFault(str(error), exits.NEVER_STARTED) from error
+    except TaskStartError as error:
+        raise fault(str(error), exits.NEVER_STARTED) from error
     except SparkJobError as error:
-        raise SparkFault(str(error), exits.BROKE_OFF) from error
+        raise fault(str(error), exits.BROKE_OFF) from error
     except SPARK_ERRORS as error:  # such as a file that Spark can't read
-        raise SparkFault(broken_source(sources) or str(readable(error)), exits.BROKE_OFF) from error
+        raise fault(broken_source(sources) or str(readable(error)), exits.BROKE_OFF) from error
+
+
+@contextmanager
+def _session(master: str, name: str, conf: dict[str, Any]) -> Iterator[SparkSession]:
+    """Open Spark's session; if there can't be one, the command's error has a status of its own."""
+    from spark_bridge.session import session
+
+    with ExitStack() as stack:
+        try:
+            spark = stack.enter_context(session(master, name, conf))
+        except SparkJobError as error:
+            raise fault(str(error), exits.UNAVAILABLE) from error
+        yield spark
 
 
 def _check_kind(stream: bool, checkpoint: str | None, limits: dict[str, str], once: bool) -> None:
-    """Raise SparkFault for options of the other kind of run."""
+    """Raise ClickException for options of the other kind of run."""
     if stream and checkpoint is None:
-        raise SparkFault(
+        raise fault(
             "--stream needs a folder in which Spark records what has been read, so that nothing counts twice; add --checkpoint DIR"
         )
     if stream and limits:
-        raise SparkFault("--limit: a streaming query has no end, and needs no bound")
+        raise fault("--limit: a streaming query has no end, and needs no bound")
     if not stream and (checkpoint or once):
-        raise SparkFault("--checkpoint and --once are for --stream")
+        raise fault("--checkpoint and --once are for --stream")
 
 
 def _on_recording(topology: Topology, file: Path, sources: dict[str, str]) -> Topology:
     if sources:
-        raise SparkFault("--replay is the source of all spouts; leave out --source")
+        raise fault("--replay is the source of all spouts; leave out --source")
     return load_replayed(topology, file)
 
 
 def _number(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise SparkFault(f"--limit {name}={text}: {text!r} is not a number of tuples")
+        raise fault(f"--limit {name}={text}: {text!r} is not a number of tuples")
     return int(text)
 
 

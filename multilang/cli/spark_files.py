@@ -7,9 +7,7 @@ from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from multilang.cli import exits
+from multilang.cli.exits import fault
 from multilang.protocol.codec import dumps, loads
 
 if TYPE_CHECKING:
@@ -32,34 +30,21 @@ _ESCAPED = {letter: f"\\{letter}" for letter in "{}[]*?\\"} | {",": r"{\,}"}  # 
 _SNIFF = 8192  # bytes of a file that are checked
 
 
-class SparkFault(click.ClickException):
-    """A topology can't run on Spark; shown without a traceback."""
-
-    def __init__(self, message: str, status: int = exits.USAGE) -> None:
-        super().__init__(message)
-        self.status = status
-
-    @property
-    def exit_code(self) -> int:  # type: ignore[override]
-        """The command's exit status."""
-        return self.status
-
-
 def check_source(topology: Topology, name: str, file: str, stream: bool) -> None:
-    """Raise SparkFault for a file that can't be the source of the spout ``name``."""
+    """Raise ClickException for a file that can't be the source of the spout ``name``."""
     spec = topology.components.get(name)
     if stream and has_magic(file) and not Path(file).exists():
         return  # a pattern
     if "://" not in file:
         _check_file(f"--source {name}={file}", Path(file))
     if stream and Path(file).is_file():
-        raise SparkFault(
+        raise fault(
             f"--source {name}={file}: is a file; with --stream name the folder that files come into, or a pattern, {file}*"
         )
     if spec is not None and spec.kind == "spout" and reader_of(file) is None:
         fields = next(iter(spec.streams.values())).fields if spec.streams else ()
         if len(fields) != 1:
-            raise SparkFault(
+            raise fault(
                 f"--source {name}={file}: a line of text is one value, and the stream of {name!r} has the fields "
                 f"{', '.join(fields)}; give a file with columns, such as .csv, .json or .parquet"
             )
@@ -74,10 +59,10 @@ def reader_of(file: str) -> str | None:
 def _check_file(what: str, path: Path) -> None:
     """Refuse a file that does not exist, is a pipe, or has another format than its name says."""
     if not path.exists():
-        raise SparkFault(f"{what}: there is no {path}")
+        raise fault(f"{what}: there is no {path}")
     if not path.is_file() and not path.is_dir():
         kind = "a pipe" if path.is_fifo() else "no file"
-        raise SparkFault(
+        raise fault(
             f"{what}: is {kind}, which can be read once, by one process; Spark reads a source in processes of its own, and again for "
             "what failed: write it into a file first, and name that"
         )
@@ -89,7 +74,7 @@ def _check_file(what: str, path: Path) -> None:
         with first.open("rb") as file:
             head = file.read(_SNIFF)
     except OSError as error:
-        raise SparkFault(f"{what}: {first} can't be read: {error.strerror}") from error
+        raise fault(f"{what}: {first} can't be read: {error.strerror}") from error
     problem = _why_no_text(head)
     if problem:
         meant = next((suffix for magic, suffix in _MAGIC.items() if head.startswith(magic)), None)
@@ -98,7 +83,7 @@ def _check_file(what: str, path: Path) -> None:
             if meant
             else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
         )
-        raise SparkFault(f"{what}: {first.name} is not text ({problem}); {fix}")
+        raise fault(f"{what}: {first.name} is not text ({problem}); {fix}")
 
 
 def _is_data(path: Path) -> bool:
@@ -181,15 +166,15 @@ def _named(place: str) -> str:
 
 
 def check_output(output: Path, overwrite: bool) -> None:
-    """Raise SparkFault for a folder that results can't be written to."""
+    """Raise ClickException for a folder that results can't be written to."""
     if output.is_dir() and any(output.iterdir()) and not overwrite:
-        raise SparkFault(f"--output {output}: the folder is not empty; name another, or add --overwrite")
+        raise fault(f"--output {output}: the folder is not empty; name another, or add --overwrite")
     if output.exists() and not output.is_dir():
-        raise SparkFault(f"--output {output}: is a file; name a folder")
+        raise fault(f"--output {output}: is a file; name a folder")
 
 
 def check_folders(output: Path | None, outputs: Iterable[tuple[str, str]]) -> None:
-    """Raise SparkFault for two streams that would be written to one folder, the second in the place of the first.
+    """Raise ClickException for two streams that would be written to one folder, the second in the place of the first.
 
     ``output``: None if nothing is written.
     """
@@ -198,7 +183,7 @@ def check_folders(output: Path | None, outputs: Iterable[tuple[str, str]]) -> No
         name = _folder_of(*key)
         if name in found:
             (first, its), (second, other) = found[name], key
-            raise SparkFault(
+            raise fault(
                 f"--output {output}: stream {its!r} of {first!r} and stream {other!r} of {second!r} would both be written to "
                 f"{output}/{name}; rename one, or run once for each, with --keep {first}/{its} and --keep {second}/{other}"
             )

@@ -14,7 +14,8 @@ import click
 from multilang.cli import exits
 from multilang.cli.app import run as run_command
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_entries
-from multilang.cli.loading import TopologyFault, load
+from multilang.cli.exits import fault
+from multilang.cli.loading import load
 from multilang.cli.logs import logs
 from multilang.cli.nimbus import connected
 from multilang.cli.package import package
@@ -27,7 +28,6 @@ from multilang.cli.topologies import list_topologies, status
 from multilang.compat.project import OTHER_CONFIG, Project, project_at
 from multilang.compat.streamparse import version as streamparse
 from multilang.component.errors import ConfigError
-from multilang.project.errors import ProjectError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -386,7 +386,7 @@ def quickstart(name: str) -> int:
     """Make a project with a word count in it."""
     try:
         made = write_project(Path(name))
-    except (OSError, ProjectError) as error:
+    except (OSError, ConfigError) as error:
         raise click.UsageError(f"the project {name!r} can't be made: {error}") from None
     echo("\n".join([*(f"  {each}" for each in made), f"try it: cd {name} && multilang sparse run"]))
     return exits.OK
@@ -404,9 +404,9 @@ def _project() -> Project:
     try:
         project = project_at(".")
     except ConfigError as error:
-        raise TopologyFault(str(error)) from error
+        raise fault(str(error)) from error
     if project is None:
-        raise TopologyFault("there is no project of streamparse here, which has a config.json; go to its folder")
+        raise fault("there is no project of streamparse here, which has a config.json; go to its folder")
     return project
 
 
@@ -414,7 +414,7 @@ def _file(name: str | None) -> str:
     try:
         return _project().file(name)
     except ConfigError as error:
-        raise TopologyFault(str(error)) from error
+        raise fault(str(error)) from error
 
 
 def _files() -> list[str]:
@@ -428,7 +428,7 @@ def _nimbus() -> str | None:
     try:
         return project.nimbus(project.environment()[1])
     except ConfigError as error:
-        raise TopologyFault(str(error)) from error
+        raise fault(str(error)) from error
 
 
 def _end(nimbus: Nimbus, name: str, wait: int) -> None:

@@ -22,11 +22,11 @@ from multilang.component.errors import ConfigError
 from multilang.component.wrapper import innermost
 from multilang.loading.topologies import load_object
 from multilang.state.admin import StoredStates
-from multilang.state.errors import StateError
 from multilang.state.positions import positions_url
 from multilang.state.serializers import as_key, check_key
 from multilang.store import admin
 from multilang.store.claims import wait_until_free
+from multilang.store.errors import StateError
 from multilang.store.opening import is_url, open_store
 from multilang.store.settings import place_of, stored_name
 from multilang.topology.search_path import add_current_folder

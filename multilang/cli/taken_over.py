@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.compat.project import project_at
+from multilang.component.errors import ConfigError
 from multilang.masked import is_secret, masked
 from multilang.project import FILE
-from multilang.project.errors import ProjectError
 from multilang.project.new import check_name, make_folder
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ def take_over(source: Path, folder: Path) -> tuple[list[Path], list[str]]:
         The files, and notes on what is different.
 
     Raises:
-        ProjectError: There is no such project, it can't be read, or the new folder is not empty.
+        ConfigError: There is no such project, it can't be read, or the new folder is not empty.
         OSError: The folder can't be written.
     """
     check_name(folder.name)
     project = project_at(str(source))
     if project is None:
-        raise ProjectError(f"{source} is no project of streamparse's, which has a config.json, topologies/ and src/")
+        raise ConfigError(f"{source} is no project of streamparse's, which has a config.json, topologies/ and src/")
     if folder.resolve().is_relative_to(source.resolve()):
-        raise ProjectError(f"{folder} is in the project that it is made of; take a folder beside it")
+        raise ConfigError(f"{folder} is in the project that it is made of; take a folder beside it")
     make_folder(folder)
     topologies = Path(project.topologies)
     parts = {"topologies": topologies, "src": Path(project.source), "virtualenvs": Path(project.virtualenvs)}

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, TypeVar
 
     from multilang.component.collector import Collector
     from multilang.component.context import Context
@@ -18,12 +18,23 @@ if TYPE_CHECKING:
     from multilang.component.middleware import Middleware
     from multilang.component.timers import TaskTimers, TimerHandle
 
+    Method = TypeVar("Method", bound=Callable[..., Any])
+
     from typing import overload as overload  # noqa: PLC0414  # isort: skip  # "as": type checkers see an export
 else:
 
     def overload(function: object) -> object:
         """Return the function, as ``typing.overload`` does: a component's process need not import ``typing``."""
         return function
+
+
+def typed_as(_: Method) -> Callable[[Any], Method]:
+    """Return a decorator that gives a method the type of the one that it overrides, so that overloads are written once."""
+    return _itself
+
+
+def _itself(function: Any) -> Any:
+    return function
 
 
 _MADE: dict[int, tuple[Any, tuple[Any, ...], dict[str, Any], dict[str, Any]]] = {}  # see made_with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.bolt import AnchoredBolt
-from multilang.component.errors import ConfigError, FailedException, MissingMethodError, ReportedFailedException
+from multilang.component.errors import ConfigError, FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class BatchingBolt(AnchoredBolt):
             key: The group's key.
             tups: The group's tuples.
         """
-        raise MissingMethodError(
+        raise UnrecoverableError(
             f"{type(self).__name__} has no process_batch method: define process_batch(self, key, tups)"
         )
 

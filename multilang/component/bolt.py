@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from multilang.component.base import Component, overload
-from multilang.component.errors import FailedException, MissingMethodError, ReportedFailedException
+from multilang.component.base import Component, overload, typed_as
+from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 
 TYPE_CHECKING = False
@@ -53,7 +53,7 @@ class Bolt(Component):
 
     def process(self, tup: Tuple) -> None:
         """Work on one tuple, which must be acked or failed in the end, now or later."""
-        raise MissingMethodError(f"{type(self).__name__} has no process method: define process(self, tup)")
+        raise UnrecoverableError(f"{type(self).__name__} has no process method: define process(self, tup)")
 
     def process_many(self, tups: Tuples) -> None:
         """Work on many tuples at once: optional, for bolts that gain by it.
@@ -64,7 +64,7 @@ class Bolt(Component):
         Args:
             tups: The tuples, of one stream and one task, in order.
         """
-        raise MissingMethodError(f"{type(self).__name__} has no process_many method: define process_many(self, tups)")
+        raise UnrecoverableError(f"{type(self).__name__} has no process_many method: define process_many(self, tups)")
 
     def process_tick(self, tup: Tuple) -> None:
         """Work at a tick, every ``topology.tick.tuple.freq.secs`` seconds; the tick is acked automatically."""
@@ -193,29 +193,7 @@ class Bolt(Component):
 class AnchoredBolt(Bolt):
     """A bolt whose emits are anchored to the tuple in process, unless ``anchors`` is given (``[]``: to nothing)."""
 
-    @overload
-    def emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        *,
-        need_task_ids: Literal[True],
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int]: ...
-
-    @overload
-    def emit(
-        self,
-        values: Values,
-        stream: str | None = None,
-        anchors: Sequence[Tuple | str] | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None: ...
-
+    @typed_as(Bolt.emit)
     def emit(
         self,
         values: Values,

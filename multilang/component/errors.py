@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
 
-class FailedException(Exception):
+
+class FailedException(MultilangError):
     """Raise it in ``process`` to fail the tuple: it is replayed, and the process goes on (Storm's FailedException)."""
 
 
@@ -11,25 +13,35 @@ class ReportedFailedException(FailedException):
     """Raise it like FailedException; the error is also shown in Storm's log and UI."""
 
 
-class ExplainedError(Exception):
-    """An exception whose message says all that one needs to know.
+class ConfigError(MultilangError, ValueError):
+    """A value of the topology's conf, a component's declaration, or a file that the user names, is wrong; the message says what to write.
 
-    It is reported without a traceback, unless another exception caused it (``raise ... from``): that one may be of user code. So a
-    message that tells what a file, a database or a server said is raised ``from None``.
+    Attributes:
+        is_unset: True: a setting that every task needs is not in the conf; it may be given when the topology is submitted.
     """
 
+    is_explained = True
 
-class ConfigError(ExplainedError, ValueError):
-    """A value of the topology's conf, or a component's declaration, is wrong; the message says what to write."""
-
-
-class NotSetError(ConfigError):
-    """A setting that every task needs is not in the conf; it may be given when the topology is submitted."""
+    def __init__(self, message: str, is_unset: bool = False) -> None:
+        super().__init__(message)
+        self.is_unset = is_unset
 
 
-class UnrecoverableError(ExplainedError):
+class UnrecoverableError(MultilangError):
     """A task can't go on, and starting it again would not help, so that the topology ends."""
 
+    is_explained = True
 
-class MissingMethodError(UnrecoverableError, TypeError):
-    """A component's class lacks the method that its engine calls."""
+
+class ConnectorError(MultilangError):
+    """A source or sink can't be used as asked, or differs from what was declared; the message names it and the fix."""
+
+    is_explained = True
+
+
+class SourceUnavailable(ConnectorError):
+    """A source does not answer at present. A retry may help."""
+
+
+class ChangedRowsError(ConnectorError, UnrecoverableError):
+    """A source is another one than before: the same offsets have other rows, or it has other fields than the spout declares."""

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from multilang.component.collector import OnTaskIds
     from multilang.component.context import Context
     from multilang.component.spout import Spout
     from multilang.protocol.messages import Values
@@ -151,12 +150,12 @@ class _RecordedCollector(SpoutCollector):
         tup_id: Any = None,
         stream: str | None = None,
         direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: OnTaskIds | None = None,
+        *asked: Any,
+        **named: Any,
     ) -> list[int] | None:
         place = self._recorder.emitted(values, tup_id, stream, direct_task)  # before the ack, which may come at once
         try:
-            return self._inner.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
+            return self._inner.emit(values, tup_id, stream, direct_task, *asked, **named)
         except Exception:
             self._recorder.undo(place)
             raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.base import overload
+from multilang.component.base import typed_as
 from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
 from multilang.protocol.codec import SCALARS, dumps, loads, normalize
@@ -12,7 +12,7 @@ from multilang.settings import MAX_REPLAYS, value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Literal, TypeAlias
+    from typing import Any, TypeAlias
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -90,29 +90,7 @@ class ReliableSpout(Spout):
         task = f"{self.context.component!r} (task {self.context.task})"
         self.report_error(f"gave up in component {task} on tuple {tup_id!r}, after {failures} failures: {values!r}")
 
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        *,
-        need_task_ids: Literal[True],
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int]: ...
-
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None: ...
-
+    @typed_as(Spout.emit)
     def emit(
         self,
         values: Values,

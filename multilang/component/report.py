@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import collector_of
-from multilang.component.errors import ExplainedError
+from multilang.errors import MultilangError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _MAX_VALUES = 500  # characters of a tuple's values that are shown
 def describe(error: BaseException, component: Component, tup: Tuple | None, where: str = "") -> str:
     """Return a text with the exception, its component, task and tuple, and the traceback; passwords in it are masked.
 
-    An ExplainedError has no traceback, unless another exception caused it.
+    An error that explains itself has no traceback, unless another exception caused it.
     """
     from traceback import format_exception
 
@@ -37,7 +37,7 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
     if where:
         on = f" {where}{on}"
     said = f"{type(error).__name__} in component {who}{on}: {_text(error)}"
-    if not isinstance(error, ExplainedError) or error.__cause__ is not None:
+    if not (isinstance(error, MultilangError) and error.is_explained) or error.__cause__ is not None:
         said += "\n" + "".join(format_exception(type(error), error, error.__traceback__))
     return masked_text(said)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import Component, overload
-from multilang.component.errors import MissingMethodError
+from multilang.component.errors import UnrecoverableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Spout(Component):
 
     def next_tuple(self) -> None:
         """Emit the next tuple or tuples, or return without an emit when there is none now; never block for long."""
-        raise MissingMethodError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")
+        raise UnrecoverableError(f"{type(self).__name__} has no next_tuple method: define next_tuple(self)")
 
     def ack(self, tup_id: Any) -> None:
         """Note that the tuple emitted with ``tup_id`` was fully processed."""

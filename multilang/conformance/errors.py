@@ -59,3 +59,7 @@ class Halted(Exception):
 
 class NotApplicable(Exception):
     """The case can't be played to this program; the text says why."""
+
+
+class BadFile(Exception):
+    """A recording or a result can't be read; the text names the file."""

@@ -15,17 +15,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from multilang.conformance.errors import CaseFailed, Halted
+from multilang.conformance.errors import BadFile, CaseFailed, Halted
 from multilang.conformance.reading import ReadMessage, integer
 from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target
 from multilang.conformance.values import same
 
 _PID_DIR = re.compile(r'"pidDir":\s*"(?:[^"\\]|\\.)*"')
-
-
-class BadRecording(Exception):
-    """A file is no recording."""
 
 
 @dataclass
@@ -60,7 +56,7 @@ class Recording:
 
 
 def read_recording(path: Path) -> Recording:
-    """Read a file that ``record`` has written. Raises BadRecording."""
+    """Read a file that ``record`` has written. Raises BadFile."""
     messages: list[tuple[int, str, str]] = []
     spout = False
     number = 0
@@ -71,11 +67,11 @@ def read_recording(path: Path) -> Recording:
                 messages.append((number, row["d"], str(row["raw"])))
                 spout = spout or (row["d"] == "in" and "command" in _decoded(row["raw"]))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadRecording(
+        raise BadFile(
             f"{path} is no recording of multilang conformance record that can be played: line {number}: {error!r}"
         ) from None
     if not messages or '"pidDir"' not in messages[0][2]:
-        raise BadRecording(f"{path} does not begin with a handshake")
+        raise BadFile(f"{path} does not begin with a handshake")
     return Recording(messages, "spout" if spout else "bolt")
 
 

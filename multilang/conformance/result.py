@@ -9,13 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from multilang.conformance.errors import BadFile
+
 FORMAT = 3
 PASSED, FAILED, BLOCKED, SKIPPED = "passed", "failed", "blocked", "skipped"
 UNKNOWN = "unknown"  # the kind of a program that does not come to a first valid message
-
-
-class BadResult(Exception):
-    """A file is no result of this command."""
 
 
 @dataclass
@@ -152,18 +150,18 @@ def _reason(case: CaseResult) -> str:
 
 
 def from_json(text: str, where: str) -> Result:
-    """Return the result that ``to_json`` wrote. Raises BadResult."""
+    """Return the result that ``to_json`` wrote. Raises BadFile."""
     try:
         data: dict[str, Any] = json.loads(text)
         if data.pop("format") != FORMAT:
-            raise BadResult(f"{where} was written by another version of this command; run it again")
+            raise BadFile(f"{where} was written by another version of this command; run it again")
         cases = [
             CaseResult(**{**case, "transcript": [Said(**said) for said in case["transcript"]]})
             for case in data.pop("cases")
         ]
         return Result(cases=cases, **data)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise BadResult(f"{where} is no result of multilang conformance --json") from None
+        raise BadFile(f"{where} is no result of multilang conformance --json") from None
 
 
 def read(paths: Sequence[Path]) -> list[Result]:

@@ -10,7 +10,7 @@ from multilang.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.connectors.errors import ConnectorError
+    from multilang.component.errors import ConnectorError
     from multilang.connectors.files import FileSink, FileSpout
     from multilang.connectors.formats import Csv, Format, JsonLines, Lines, Parquet
     from multilang.connectors.iterables import CollectingSink, FromIterable
@@ -49,7 +49,6 @@ __all__ = [
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        ".errors": ("ConnectorError",),
         ".files": ("FileSink", "FileSpout"),
         ".formats": ("Csv", "Format", "JsonLines", "Lines", "Parquet"),
         ".iterables": ("CollectingSink", "FromIterable"),
@@ -59,6 +58,7 @@ __getattr__, __dir__ = lazily(
         ".tail": ("TailSpout",),
         ".timer": ("TimerSpout",),
         ".webhooks": ("WebhookSink", "WebhookSpout"),
+        "multilang.component.errors": ("ConnectorError",),
         "multilang.queues.kafka": ("KafkaSpout",),
         "multilang.queues.redis": ("RedisStreamSpout",),
     },

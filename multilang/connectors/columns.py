@@ -20,8 +20,10 @@ _DAY = 86_400
 _PARTS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # of a second
 
 
-class Wrong(Exception):
-    """A value that can't be read; it stands in the place of the value."""
+class Wrong(str):
+    """The fault of a value that can't be read; it stands in the place of the value."""
+
+    __slots__ = ()
 
 
 def reader_of(kind: Any, column: str) -> Callable[[Any], list[Any]]:

@@ -17,8 +17,7 @@ from time import strftime
 
 from multilang import private
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.records import made_of
 from multilang.connectors.urls import file_system, is_url, located, matching, move_file, opened, packages_of_url

@@ -6,9 +6,8 @@ from abc import ABC, abstractmethod
 from codecs import lookup_error
 from zlib import crc32
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.columns import Wrong, reader_of
-from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import as_text
 from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads

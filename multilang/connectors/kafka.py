@@ -7,8 +7,7 @@ repeats by itself is in the topic once, and in order; what a replayed tuple send
 from __future__ import annotations
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.records import as_text, made_of
 from multilang.protocol.codec import dumps
 from multilang.settings import KAFKA_OPTIONS

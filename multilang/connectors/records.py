@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.connectors.errors import ConnectorError
+from multilang.component.errors import ConnectorError
 from multilang.protocol.codec import dumps
 from multilang.protocol.errors import LocalProtocolError
 

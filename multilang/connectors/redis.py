@@ -6,10 +6,9 @@ Guarantee: **at least once**. Tuples are acked when Redis has added their entrie
 from __future__ import annotations
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.records import as_text, made_of, record
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.store.redis_access import settings, with_access
 from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 

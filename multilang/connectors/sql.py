@@ -23,8 +23,7 @@ from time import monotonic
 from zlib import crc32
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
-from multilang.connectors.errors import ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.records import made_of, record
 from multilang.connectors.values import as_type
 from multilang.extras import imported

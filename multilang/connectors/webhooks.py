@@ -14,9 +14,8 @@ from collections import deque
 from ipaddress import ip_address
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, ConnectorError
 from multilang.component.spout import Spout
-from multilang.connectors.errors import ConnectorError
 from multilang.connectors.records import made_of, record
 from multilang.masked import masked_text
 from multilang.protocol.codec import dumps

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from multilang.drpc.aio import AsyncDRPCClient
     from multilang.drpc.builder import LinearDRPCTopologyBuilder
     from multilang.drpc.client import DRPCClient
-    from multilang.drpc.errors import DRPCConnectionError, DRPCError, DRPCExecutionException, DRPCTimeoutError
+    from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException, DRPCTimeoutError
     from multilang.drpc.invocations import DRPCInvocationsClient
     from multilang.drpc.join import JoinResult
     from multilang.drpc.local import LocalDRPC
@@ -27,7 +27,6 @@ __all__ = [
     "AsyncDRPCClient",
     "DRPCClient",
     "DRPCConnectionError",
-    "DRPCError",
     "DRPCExecutionException",
     "DRPCInvocationsClient",
     "DRPCServer",
@@ -46,7 +45,7 @@ __getattr__, __dir__ = lazily(
         ".aio": ("AsyncDRPCClient",),
         ".builder": ("LinearDRPCTopologyBuilder",),
         ".client": ("DRPCClient",),
-        ".errors": ("DRPCConnectionError", "DRPCError", "DRPCExecutionException", "DRPCTimeoutError"),
+        ".errors": ("DRPCConnectionError", "DRPCExecutionException", "DRPCTimeoutError"),
         ".invocations": ("DRPCInvocationsClient",),
         ".join": ("JoinResult",),
         ".local": ("LocalDRPC",),

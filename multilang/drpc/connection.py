@@ -8,7 +8,7 @@ from time import monotonic
 
 from multilang.drpc import addresses, thrift
 from multilang.drpc.errors import DRPCConnectionError, DRPCTimeoutError
-from multilang.transport import PLAIN, LoginError
+from multilang.transport import PLAIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def opened(wire: socket.socket, host: str, transport: Transport, where: str) -> 
     try:
         wire.settimeout(CONNECT_SECS)
         return transport.open(wire, host)
-    except LoginError as error:
+    except PermissionError as error:
         wire.close()
         raise DRPCConnectionError(f"the DRPC server at {where} {error}") from None
     except TimeoutError:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
+
 INTERNAL_ERROR, SERVER_SHUTDOWN, SERVER_TIMEOUT, FAILED_REQUEST = range(4)
 KINDS = ("INTERNAL_ERROR", "SERVER_SHUTDOWN", "SERVER_TIMEOUT", "FAILED_REQUEST")
 
 
-class DRPCError(Exception):
-    """A call gave no result."""
-
-
-class DRPCExecutionException(DRPCError):
+class DRPCExecutionException(MultilangError):
     """The server says that there will be no result (Storm's exception of this name).
 
     Args:
@@ -34,8 +32,16 @@ class DRPCExecutionException(DRPCError):
         return None if self.code is None or not 0 <= self.code < len(KINDS) else KINDS[self.code]
 
 
-class DRPCConnectionError(DRPCError, OSError):
-    """The server can't be reached, breaks off, or sends something that is no answer."""
+class DRPCConnectionError(MultilangError, OSError):
+    """The server can't be reached, breaks off, or sends something that is no answer.
+
+    Attributes:
+        is_refusal: True: the server answered that it can't take such a call.
+    """
+
+    def __init__(self, message: str, is_refusal: bool = False) -> None:
+        super().__init__(message)
+        self.is_refusal = is_refusal
 
 
 class DRPCTimeoutError(DRPCConnectionError, TimeoutError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang import transport
 from multilang.drpc import thrift
 from multilang.drpc.connection import INVOCATIONS_PORT, Connection
-from multilang.drpc.errors import DRPCExecutionException
+from multilang.drpc.errors import DRPCConnectionError, DRPCExecutionException
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class DRPCInvocationsClient:
             problem = DRPCExecutionException(cause) if isinstance(cause, str) else cause
             try:
                 self._connection.call("failRequestV2", {1: id, 2: thrift.fields_of(problem)})
-            except thrift.ThriftError:
+            except DRPCConnectionError as error:
+                if not error.is_refusal:
+                    raise
                 self._takes_causes = False  # a server of Storm 1 has no such method
             else:
                 return

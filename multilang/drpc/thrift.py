@@ -30,10 +30,6 @@ _LIST = Struct(">Bi")
 _ANSWERS: dict[str, type] = {"execute": str, "fetchRequest": dict}  # the other methods answer nothing
 
 
-class ThriftError(DRPCConnectionError):
-    """The other side does not speak Storm's Thrift."""
-
-
 class ThriftMessage:
     """A message. ``kind`` is CALL, REPLY or EXCEPTION; ``fields`` has texts, integers or such dicts, by number."""
 
@@ -54,7 +50,9 @@ def encode(kind: int, name: str, serial: int, fields: dict[int, Any]) -> bytes:
     body += _INT.pack(serial)
     _put_struct(body, fields)
     if len(body) > MAX_FRAME:
-        raise ThriftError(f"{name}: {len(body)} bytes are more than the {MAX_FRAME} that Thrift takes; send less")
+        raise DRPCConnectionError(
+            f"{name}: {len(body)} bytes are more than the {MAX_FRAME} that Thrift takes; send less"
+        )
     return _INT.pack(len(body)) + bytes(body)
 
 
@@ -76,7 +74,7 @@ def frame_size(head: bytes) -> int:
     """Return the length of a frame from its first four bytes."""
     size: int = _INT.unpack(head)[0]
     if not 0 < size <= MAX_FRAME:
-        raise ThriftError(f"a frame of {size} bytes: this is no framed Thrift")
+        raise DRPCConnectionError(f"a frame of {size} bytes: this is no framed Thrift")
     return size
 
 
@@ -85,15 +83,15 @@ def decode(frame: bytes) -> ThriftMessage:
     try:
         version, length = _HEAD.unpack_from(frame)
         if version & 0xFFFF0000 != _VERSION:
-            raise ThriftError("a message that is not of Thrift's binary protocol")
+            raise DRPCConnectionError("a message that is not of Thrift's binary protocol")
         if not 0 <= length <= len(frame):
-            raise ThriftError("a message without an end")
+            raise DRPCConnectionError("a message without an end")
         at = _HEAD.size + length
         name = frame[_HEAD.size : at].decode()
         (serial,) = _INT.unpack_from(frame, at)
         fields, _ = _Fields(frame).struct(at + 4, _DEEPEST)
     except (error, IndexError, UnicodeDecodeError) as problem:
-        raise ThriftError(f"a message that can't be read: {problem}") from None
+        raise DRPCConnectionError(f"a message that can't be read: {problem}") from None
     return ThriftMessage(version & 0xFF, name, serial, fields)
 
 
@@ -119,14 +117,14 @@ class _Fields:
         data = self._data
         self._left -= 1
         if not deep or self._left < 0:
-            raise ThriftError(
+            raise DRPCConnectionError(
                 "a message nested too deep" if not deep else f"a message of more than {_MOST_VALUES} values"
             )
         if kind == STRING:
             (length,) = _INT.unpack_from(data, at)
             end = at + 4 + length
             if length < 0 or end > len(data):
-                raise ThriftError("a text without an end")
+                raise DRPCConnectionError("a text without an end")
             return data[at + 4 : end].decode("utf-8", "replace"), end
         if kind == I32:
             return _INT.unpack_from(data, at)[0], at + 4
@@ -136,7 +134,7 @@ class _Fields:
             return None, at + _SIZES[kind]
         if kind in _LIST_TYPES or kind == _MAP:
             return None, self._skip_all(at, kind, deep)
-        raise ThriftError(f"a value of the unknown type {kind}")
+        raise DRPCConnectionError(f"a value of the unknown type {kind}")
 
     def _skip_all(self, at: int, kind: int, deep: int) -> int:
         data = self._data
@@ -144,7 +142,7 @@ class _Fields:
         count: int = _INT.unpack_from(data, at + len(kinds))[0]
         at += len(kinds) + 4
         if not 0 <= count <= len(data):
-            raise ThriftError("a list without an end")
+            raise DRPCConnectionError("a list without an end")
         if all(each in _SIZES for each in kinds):
             return at + count * sum(_SIZES[each] for each in kinds)
         for _ in range(count):
@@ -185,20 +183,23 @@ def check_size(what: str, text: str) -> None:
 
 
 def answer_of(message: ThriftMessage, name: str, serial: int) -> Any:
-    """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent, or ThriftError for another type."""
+    """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent, or DRPCConnectionError for another type."""
     if message.kind == EXCEPTION:
-        raise ThriftError(f"the server refuses {name}: {message.fields.get(1, 'no reason given')}")
+        said = message.fields.get(1, "no reason given")
+        raise DRPCConnectionError(f"the server refuses {name}: {said}", is_refusal=True)
     if message.kind != REPLY or message.name != name or message.serial != serial:
-        raise ThriftError(f"{message.name!r} ({message.serial}) is no answer to {name!r} ({serial})")
+        raise DRPCConnectionError(f"{message.name!r} ({message.serial}) is no answer to {name!r} ({serial})")
     fields = message.fields
     if name == "execute" and 1 in fields:
         raise exception_of(fields[1])
     refused = next((fields[number] for number in (1, 2) if number in fields), None)
     if refused is not None:
-        raise ThriftError(f"the server refuses {name}: {refused.get(1, '') if isinstance(refused, dict) else refused}")
+        raise DRPCConnectionError(
+            f"the server refuses {name}: {refused.get(1, '') if isinstance(refused, dict) else refused}"
+        )
     found = fields.get(0)
     if not isinstance(found, _ANSWERS.get(name, object)):
-        raise ThriftError(f"the server's answer to {name} has no result")
+        raise DRPCConnectionError(f"the server's answer to {name} has no result")
     return found
 
 
@@ -206,7 +207,7 @@ def request_of(found: Any) -> tuple[str, str]:
     """Return the id and the arguments of a request that was fetched; the id is "" if none waits."""
     id, arguments = found.get(2), found.get(1)
     if not isinstance(id, str) or not isinstance(arguments, str):
-        raise ThriftError("the server's answer to fetchRequest lacks the request's id or arguments")
+        raise DRPCConnectionError("the server's answer to fetchRequest lacks the request's id or arguments")
     return id, arguments
 
 

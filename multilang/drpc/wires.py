@@ -20,10 +20,6 @@ _COUNTED = 65536  # bytes; smaller frames hold nothing that counts
 _PART = 65536
 
 
-class OverfullError(EOFError):
-    """The server holds too much already; the connection ends."""
-
-
 class Bounds:
     """The bounds that all connections of a server share.
 
@@ -52,9 +48,9 @@ class Bounds:
             wire.abort()
 
     def hold(self, size: int) -> None:
-        """Count bytes that come or go. Raises OverfullError."""
+        """Count bytes that come or go. Raises EOFError."""
         if self.held + size > self.max_bytes:
-            raise OverfullError(f"{self.held} of {self.max_bytes} bytes are taken")
+            raise EOFError(f"{self.held} of {self.max_bytes} bytes are taken")
         self.held += size
 
 

@@ -6,8 +6,9 @@ components in this process; ``"simulated"`` runs them on a virtual clock with fa
 
 from __future__ import annotations
 
+from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.cluster import LocalCluster
-from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.errors import NotDrainedError
 from multilang.local.faults import Faults
 from multilang.local.topology import LocalTopology, TaskError, TaskInfo
 from multilang.runtime.counters import Counters

@@ -14,8 +14,9 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.component.timers import TaskTimers
 from multilang.component.wrapper import innermost
+from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.actors import BoltActor, SpoutActor, is_idle
-from multilang.local.errors import LocalClusterError, NotDrainedError, TaskStartError
+from multilang.local.errors import NotDrainedError
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.bolt_collector import LocalBoltCollector

@@ -7,9 +7,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from multilang.component import Component
-from multilang.component.errors import ExplainedError
 from multilang.component.report import describe
-from multilang.local.errors import LocalClusterError, TaskStartError
+from multilang.errors import LocalClusterError, MultilangError, TaskStartError
 from multilang.runtime.clock import SystemClock
 from multilang.runtime.plan import Plan
 from multilang.topology import importing
@@ -196,5 +195,6 @@ def _check_start(plan: Plan) -> None:
         try:
             component.check_start(task.conf)
         except Exception as error:
-            said = error if isinstance(error, ExplainedError) else describe(error, component, None)
+            is_explained = isinstance(error, MultilangError) and error.is_explained
+            said = error if is_explained else describe(error, component, None)
             raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {said}") from error

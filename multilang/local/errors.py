@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
+from multilang.errors import LocalClusterError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class LocalClusterError(Exception):
-    """The embedded cluster can't go on; the text names the component and task, and says what to do."""
-
-
-class TaskStartError(LocalClusterError):
-    """A task died each time that it was started, before it did anything."""
 
 
 class NotDrainedError(LocalClusterError, TimeoutError):

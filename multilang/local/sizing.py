@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
 
+from multilang.errors import LocalClusterError
 from multilang.local.cluster import LocalCluster
-from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.errors import NotDrainedError
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:

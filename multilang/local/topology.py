@@ -13,8 +13,9 @@ from multilang.component.base import Component
 from multilang.component.reliable import MAX_SPOUT_PENDING
 from multilang.component.repeats import Repeats, kind_of
 from multilang.component.spout import Spout
+from multilang.errors import LocalClusterError
 from multilang.local.acker import acker_counters, renew
-from multilang.local.errors import LocalClusterError, NotDrainedError
+from multilang.local.errors import NotDrainedError
 from multilang.local.status import StatusSource
 from multilang.runtime.counters import TaskStats, summed
 from multilang.topology.errors import did_you_mean

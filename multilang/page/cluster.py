@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from multilang.page.feed import Feed
 from multilang.page.server import serve
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class Connection:
                 self._nimbus = self._connect()
             try:
                 return question(self._nimbus)
-            except NimbusError:
+            except ShippingError:
                 self._nimbus.close()  # it may be gone; the next question comes by a new connection
                 self._nimbus = None
                 raise

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang import private
+from multilang.component.errors import ConfigError
 from multilang.extras import imported
 from multilang.masked import is_reference, is_secret, masked
-from multilang.project.errors import ProjectError
 from multilang.project.settings import Layer, Settings
 from multilang.topology.conf import check_keys, check_values, known
 from multilang.topology.errors import TopologyError, did_you_mean
@@ -39,13 +39,13 @@ def find_project(folder: str | os.PathLike[str], pass_by: Callable[[str], object
         The project; None if there is none.
 
     Raises:
-        ProjectError: The file can't be read, says something that can't be, or is one that other accounts may have
+        ConfigError: The file can't be read, says something that can't be, or is one that other accounts may have
             changed (``private.check_code``).
     """
     try:
         place = Path(os.path.abspath(folder))
     except FileNotFoundError:
-        raise ProjectError("the current folder was removed: change to another one") from None
+        raise ConfigError("the current folder was removed: change to another one") from None
     for each in (place, *place.parents):
         file = each / FILE
         if not os.path.isfile(file):  # nor may anybody look, below a folder that this account can't enter
@@ -58,7 +58,7 @@ def find_project(folder: str | os.PathLike[str], pass_by: Callable[[str], object
         except PermissionError as error:
             why = f"since it would run code as you; if it may, set {private.TRUSTED_FOLDERS}={each}"
             if is_own:
-                raise ProjectError(f"{error}: it is not used, {why}") from None
+                raise ConfigError(f"{error}: it is not used, {why}") from None
             if pass_by is not None:
                 pass_by(f"{file} belongs to another account: it is passed by, {why}")
             continue
@@ -78,7 +78,7 @@ class ProjectFile:
         environments: The names of its environments, in the file's order.
 
     Raises:
-        ProjectError: The file can't be read, or says something that can't be.
+        ConfigError: The file can't be read, or says something that can't be.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,7 +102,7 @@ class ProjectFile:
             environment: The environment; None: the one that the file's ``environment`` names.
 
         Raises:
-            ProjectError: There is no such environment.
+            ConfigError: There is no such environment.
         """
         name = environment or self._default
         if name is None:
@@ -174,7 +174,7 @@ class ProjectFile:
             check_keys(table, f"{self.path} [{where}]")
             check_values(table, f"{self.path} [{where}]")
         except TopologyError as error:
-            raise ProjectError(str(error)) from None
+            raise ConfigError(str(error)) from None
         return dict(table)
 
     def _check_json(self, value: Any, where: str) -> None:
@@ -187,23 +187,23 @@ class ProjectFile:
         elif not isinstance(value, str | int | float):
             raise self._error(f"{where} is a {type(value).__name__}, which no conf has; write it as text, in quotes")
 
-    def _error(self, text: str) -> ProjectError:
-        return ProjectError(f"{self.path}: {text}")
+    def _error(self, text: str) -> ConfigError:
+        return ConfigError(f"{self.path}: {text}")
 
 
 def _read(path: Path) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
-        tomllib = imported("tomli", "cli", f"reading {path}", error=ProjectError)
+        tomllib = imported("tomli", "cli", f"reading {path}", error=ConfigError)
     try:
         read: dict[str, Any] = tomllib.loads(path.read_text("utf-8-sig"))
     except tomllib.TOMLDecodeError as error:
-        raise ProjectError(f"{path} is no valid TOML: {error}") from None
+        raise ConfigError(f"{path} is no valid TOML: {error}") from None
     except UnicodeDecodeError as error:
-        raise ProjectError(f"{path} is not in UTF-8, as TOML is: {error.reason} at byte {error.start}") from None
+        raise ConfigError(f"{path} is not in UTF-8, as TOML is: {error.reason} at byte {error.start}") from None
     except OSError as error:
-        raise ProjectError(f"{path} can't be read: {error.strerror or error}") from None
+        raise ConfigError(f"{path} can't be read: {error.strerror or error}") from None
     return read
 
 
@@ -231,7 +231,7 @@ def _toml(value: Any) -> str:
 
 
 if TYPE_CHECKING:
-    Refuse = Callable[[str], ProjectError]
+    Refuse = Callable[[str], ConfigError]
 
 
 def _text(value: Any, _root: Path, refuse: Refuse) -> str:

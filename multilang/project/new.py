@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multilang import private
-from multilang.project.errors import ProjectError
+from multilang.component.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def new_project(folder: Path) -> list[Path]:
         The files.
 
     Raises:
-        ProjectError: The name is none for a package, or the folder is not empty, or another account's.
+        ConfigError: The name is none for a package, or the folder is not empty, or another account's.
         OSError: The folder can't be written.
     """
     package = check_name(folder.name)
@@ -48,18 +48,18 @@ def check_name(name: str) -> str:
     """Return the name of the package of a project.
 
     Raises:
-        ProjectError: It can't be a package's or a topology's name.
+        ConfigError: It can't be a package's or a topology's name.
     """
     if _NAME.fullmatch(name) is None:
-        raise ProjectError(
+        raise ConfigError(
             f"{name!r} is no name for a project: it is also that of a topology and of a package, so write letters, digits, "
             "'-' and '_', with a letter first"
         )
     package = name.replace("-", "_").lower()
     if iskeyword(package):
-        raise ProjectError(f"{name!r} is a word of Python's, which no package can be called; take another name")
+        raise ConfigError(f"{name!r} is a word of Python's, which no package can be called; take another name")
     if package in sys.stdlib_module_names or package in _TAKEN:
-        raise ProjectError(
+        raise ConfigError(
             f"{name!r} would hide the module {package!r} from everything that imports it; take another name"
         )
     return package
@@ -69,23 +69,23 @@ def make_folder(folder: Path) -> None:
     """Make a project's folder, which may be there if it is empty.
 
     Raises:
-        ProjectError: There is something in it; or another account made it where everybody may, and could change the project.
+        ConfigError: There is something in it; or another account made it where everybody may, and could change the project.
         OSError: It can't be made.
     """
     if folder.exists() and not folder.is_dir():
-        raise ProjectError(f"{folder} is there already, and no folder; take another name, or remove it")
+        raise ConfigError(f"{folder} is there already, and no folder; take another name, or remove it")
     folder.mkdir(parents=True, exist_ok=True)
     check_place(folder)
     if any(folder.iterdir()):
-        raise ProjectError(f"{folder} is there already, and not empty; take another name, or remove it")
+        raise ConfigError(f"{folder} is there already, and not empty; take another name, or remove it")
 
 
 def check_place(folder: Path) -> None:
-    """Raise ProjectError for a folder that is, or is in, one that another account made where everybody may. Raises OSError."""
+    """Raise ConfigError for a folder that is, or is in, one that another account made where everybody may. Raises OSError."""
     try:
         private.check_owners(folder, must_exist=True)
     except PermissionError as error:
-        raise ProjectError(
+        raise ConfigError(
             f"{error}, and could change what runs as you; make the project in a folder of your own"
         ) from None
 

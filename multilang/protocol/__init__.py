@@ -7,7 +7,7 @@ page (1.1.0); where that page is silent, it is what Storm 2.8.3 does.
 from __future__ import annotations
 
 from multilang.protocol.child import ChildConnection
-from multilang.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError, UnserializableValue
+from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError, UnserializableValue
 from multilang.protocol.fast import fast_emit
 from multilang.protocol.messages import (
     Ack,
@@ -48,7 +48,6 @@ __all__ = [
     "Next",
     "ParentConnection",
     "Pid",
-    "ProtocolError",
     "RemoteProtocolError",
     "Setup",
     "Sync",

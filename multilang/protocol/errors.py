@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-
-class ProtocolError(Exception):
-    """The multi-lang protocol was broken; the two subclasses tell by which side."""
+from multilang.errors import MultilangError
 
 
-class LocalProtocolError(ProtocolError):
+class LocalProtocolError(MultilangError):
     """This side was asked to say something that the protocol forbids; nothing was sent."""
 
 
@@ -27,7 +25,7 @@ class UnserializableValue(LocalProtocolError):
         super().__init__(reason if where is None else f"{where}: {reason}")
 
 
-class RemoteProtocolError(ProtocolError):
+class RemoteProtocolError(MultilangError):
     """The other side broke the protocol; the conversation can't go on.
 
     Attributes:

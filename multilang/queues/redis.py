@@ -15,7 +15,7 @@ from time import monotonic
 
 from multilang.component.errors import ConfigError
 from multilang.component.reliable import ReliableSpout
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.store.redis_access import settings, with_access
 from multilang.store.redis_client import HASTE_SECS, REQUIRES, connect, place, translated_errors
 from multilang.store.settings import stored_name

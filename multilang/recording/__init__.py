@@ -6,16 +6,14 @@ from multilang.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from multilang.recording.errors import RecordingError
     from multilang.recording.file import Emitted, Recording, new_recording
     from multilang.recording.recorded_spout import RecordedSpout, replayed
 
-__all__ = ["Emitted", "RecordedSpout", "Recording", "RecordingError", "new_recording", "replayed"]
+__all__ = ["Emitted", "RecordedSpout", "Recording", "new_recording", "replayed"]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "multilang.recording.errors": ("RecordingError",),
         "multilang.recording.file": ("Emitted", "Recording", "new_recording"),
         "multilang.recording.recorded_spout": ("RecordedSpout", "replayed"),
     },

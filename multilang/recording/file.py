@@ -6,8 +6,8 @@ import os
 import time
 
 from multilang import private
+from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
-from multilang.recording.errors import RecordingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def new_recording(path: str | Path, topology: Topology) -> None:
         topology: The topology that is going to run.
 
     Raises:
-        RecordingError: The file exists or can't be written, or a spout can't be recorded.
+        ConfigError: The file exists or can't be written, or a spout can't be recorded.
     """
     spouts = {id: spec for id, spec in topology.declared.spouts.items() if not id.startswith("$")}
     foreign = [id for id, spec in spouts.items() if spec.command is not None]
     if foreign:
-        raise RecordingError(
+        raise ConfigError(
             f"spout {foreign[0]!r} is a program in another language, whose emits are not seen here; record a run of its "
             "topology with a spout in Python, or with a stand-in"
         )
@@ -73,11 +73,9 @@ def new_recording(path: str | Path, topology: Topology) -> None:
     try:
         handle = private.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except FileExistsError:
-        raise RecordingError(
-            f"{path} is there already, and is not overwritten; name another file, or remove it"
-        ) from None
+        raise ConfigError(f"{path} is there already, and is not overwritten; name another file, or remove it") from None
     except OSError as error:
-        raise RecordingError(f"{path} can't be written: {error.strerror or error}") from None
+        raise ConfigError(f"{path} can't be written: {error.strerror or error}") from None
     try:
         private.write_all(handle, f"{dumps(head)}\n".encode("utf-8", "surrogatepass"))
     finally:
@@ -98,7 +96,7 @@ class Recording:
         first_at: The seconds from the recording's beginning to its first tuple: the time until the tasks had started.
 
     Raises:
-        RecordingError: It can't be read, or is no recording.
+        ConfigError: It can't be read, or is no recording.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -107,15 +105,15 @@ class Recording:
             with open(self.path, "rb") as file:
                 head: Any = _parsed(file.readline())
         except OSError as error:
-            raise RecordingError(f"{path} can't be read: {error.strerror or error}") from None
+            raise ConfigError(f"{path} can't be read: {error.strerror or error}") from None
         if not isinstance(head, dict) or "recording" not in head:
-            raise RecordingError(f"{path} is no recording; multilang run --record FILE makes one")
+            raise ConfigError(f"{path} is no recording; multilang run --record FILE makes one")
         if head["recording"] != FORMAT:
-            raise RecordingError(
+            raise ConfigError(
                 f"{path} is a recording of format {head['recording']!r}, and this version reads {FORMAT}; take a newer one"
             )
         if not _is_head(head):
-            raise RecordingError(
+            raise ConfigError(
                 f"line 1 of {path} is not what begins a recording: it names the topology and, of each spout, the streams with "
                 "their fields; take it from another recording of that topology"
             )
@@ -131,7 +129,7 @@ class Recording:
             spout: The spout.
 
         Raises:
-            RecordingError: A line is no line of a recording. What a process wrote of its last line, when it was killed or the disk
+            ConfigError: A line is no line of a recording. What a process wrote of its last line, when it was killed or the disk
                 was full, is left out.
         """
         for said in self._lines():
@@ -160,7 +158,7 @@ class Recording:
                 if found is not None:
                     yield found
                 else:
-                    raise RecordingError(
+                    raise ConfigError(
                         f"line {number} of {self.path} is no line of a recording; take it out, or mend it"
                     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConfigError
 from multilang.component.spout import Spout
-from multilang.recording.errors import RecordingError
 from multilang.recording.file import Recording
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import did_you_mean
@@ -56,7 +56,7 @@ class RecordedSpout(ReplayableSpout):
         self._next = next(self._rows, None)
         while self._read < position:
             if self._next is None:
-                raise RecordingError(
+                raise ConfigError(
                     f"{self.path} has {self._read} tuples of spout {self.spout!r} for this task, and the run that is continued was "
                     f"behind {position}: put the whole recording back, or begin anew, without the stored state"
                 )
@@ -124,7 +124,7 @@ def replayed(topology: Topology, recording: Recording, pace: str = FAST) -> Topo
         pace: "recorded": at the times of the recording; "fast": as fast as it goes.
 
     Raises:
-        RecordingError: The recording has other spouts, or other streams of them.
+        ConfigError: The recording has other spouts, or other streams of them.
         TopologyError: The spouts can't be replaced.
         ValueError: There is no such pace.
     """
@@ -133,7 +133,7 @@ def replayed(topology: Topology, recording: Recording, pace: str = FAST) -> Topo
     own = {id: spec for id, spec in topology.declared.spouts.items() if not id.startswith("$")}
     for id, streams in recording.spouts.items():
         if id not in own:
-            raise RecordingError(
+            raise ConfigError(
                 f"{recording.path} was recorded of spout {id!r}, which topology {topology.name!r} does not have; "
                 f"{did_you_mean(id, own)}"
             )
@@ -141,13 +141,13 @@ def replayed(topology: Topology, recording: Recording, pace: str = FAST) -> Topo
         for name, fields in streams.items():
             if now.get(name) != fields:
                 has = f"has the fields {', '.join(now[name])}" if name in now else "is not there"
-                raise RecordingError(
+                raise ConfigError(
                     f"{recording.path} was recorded of spout {id!r} with the fields {', '.join(fields)} of stream {name!r}, "
                     f"which {has} now"
                 )
     missing = [id for id in own if id not in recording.spouts]
     if missing:
-        raise RecordingError(
+        raise ConfigError(
             f"{recording.path} has nothing of spout {missing[0]!r} of topology {topology.name!r}; it was recorded of "
             f"{recording.topology!r}, with {', '.join(map(repr, recording.spouts))}"
         )

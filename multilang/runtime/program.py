@@ -14,6 +14,7 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
+from multilang.errors import MultilangError, TaskStartError
 from multilang.protocol.errors import RemoteProtocolError
 from multilang.protocol.parent import ParentConnection
 from multilang.runtime.child import Child, how_it_ended
@@ -29,11 +30,7 @@ _LOOK_SECS = 0.2  # between two looks at a process that says nothing
 _BRIEF_SECS = 0.01  # between two looks at a process that is about to exit
 
 
-class ProgramError(Exception):
-    """A program can't be started."""
-
-
-class ProgramDiedError(ProgramError):
+class ProgramDiedError(MultilangError):
     """A program ended, or had to be ended.
 
     Attributes:
@@ -74,7 +71,7 @@ class Program:
         heard_at: The time at which it said something last, or something became due.
 
     Raises:
-        ProgramError: It can't be started.
+        TaskStartError: It can't be started.
     """
 
     def __init__(
@@ -95,7 +92,7 @@ class Program:
             self.child = Child(command, env, folder, **child)
         except OSError as error:
             where = "" if folder is None else f" in {folder}"
-            raise ProgramError(f"the command {command!r} can't be started{where}: {error}") from None
+            raise TaskStartError(f"the command {command!r} can't be started{where}: {error}") from None
         self.conn = conn
         self.pipes = pipes
         self.ready = self.reading = self._dying = False

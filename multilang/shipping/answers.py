@@ -13,6 +13,8 @@ from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.thrift import TClient, TPayload
 from thriftpy2.transport import TMemoryBuffer
 
+from multilang.shipping.errors import ShippingError
+
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterable
@@ -27,14 +29,10 @@ _PIECE = 1 << 16
 _INT, _ENTRIES, _PAIRS = Struct(">i"), Struct(">Bi"), Struct(">BBi")
 
 
-class BadAnswerError(Exception):
-    """An answer is larger than any of a Nimbus, is no Thrift, or lacks something."""
-
-
 class BoundedClient(TClient):  # type: ignore[misc]
     """A client of a Thrift service that reads a whole answer, within its bounds, before it is parsed.
 
-    Calls raise BadAnswerError, TimeoutError, OSError, EOFError, and what thriftpy2 raises.
+    Calls raise ShippingError, TimeoutError, OSError, EOFError, and what thriftpy2 raises.
 
     Args:
         service: The service, of thriftpy2.
@@ -75,7 +73,7 @@ class BoundedClient(TClient):  # type: ignore[misc]
 
 
 def check_complete(value: Any) -> None:
-    """Raise BadAnswerError if a struct of an answer lacks a field that Storm's types require, or a text is no UTF-8.
+    """Raise ShippingError if a struct of an answer lacks a field that Storm's types require, or a text is no UTF-8.
 
     thriftpy2 takes such a struct, and whoever uses the field would find None, or bytes.
 
@@ -92,7 +90,7 @@ def _check_struct(value: Any) -> None:
         if part is not None:
             _check_value(part, kind, parts[0] if parts else None, f"{type(value).__name__}.{name}")
         elif required:
-            raise BadAnswerError(f"an answer without {type(value).__name__}.{name}")
+            raise ShippingError(f"an answer without {type(value).__name__}.{name}")
 
 
 def _check_value(value: Any, kind: int, parts: Any, where: str) -> None:
@@ -105,7 +103,7 @@ def _check_value(value: Any, kind: int, parts: Any, where: str) -> None:
     elif kind in (_LIST, _SET):
         _check_all(value, parts, where)
     elif kind == _STRING and not isinstance(value, str):
-        raise BadAnswerError(f"an answer whose {where} is no text")
+        raise ShippingError(f"an answer whose {where} is no text")
 
 
 def _check_all(values: Iterable[Any], of: Any, where: str) -> None:
@@ -124,7 +122,7 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
         timeout: Seconds until its last byte.
 
     Raises:
-        BadAnswerError: It is too large, too deep, or no Thrift.
+        ShippingError: It is too large, too deep, or no Thrift.
         TimeoutError: It takes longer.
         EOFError: The connection ended.
         OSError: The connection broke.
@@ -136,18 +134,18 @@ def read_answer(wire: socket.socket, framed: bool, timeout: float) -> bytes:
         head.fill()
         (size,) = _INT.unpack(head.take(_INT.size))
         if not 0 < size <= MAX_BYTES:
-            raise BadAnswerError(f"an answer of {size} bytes, where {MAX_BYTES} are the most")
+            raise ShippingError(f"an answer of {size} bytes, where {MAX_BYTES} are the most")
         source = _Source(wire, end, size)
         source.fill()
     try:
         _Look(source).message()
     except (error, IndexError, KeyError):
-        raise BadAnswerError("an answer that is no Thrift") from None
+        raise ShippingError("an answer that is no Thrift") from None
     return bytes(source.data[: source.at])
 
 
 def check_struct(data: bytes) -> None:
-    """Raise BadAnswerError if a stored struct of Thrift's is none, or larger or deeper than an answer may be.
+    """Raise ShippingError if a stored struct of Thrift's is none, or larger or deeper than an answer may be.
 
     Args:
         data: The struct.
@@ -157,7 +155,7 @@ def check_struct(data: bytes) -> None:
     try:
         _Look(source).struct()
     except (error, IndexError, KeyError):
-        raise BadAnswerError("what is stored is no Thrift") from None
+        raise ShippingError("what is stored is no Thrift") from None
 
 
 class _Source:
@@ -184,7 +182,7 @@ class _Source:
         """Go on behind the next bytes."""
         after = self.at + count
         if count < 0 or after > (MAX_BYTES if self._size is None else self._size):
-            raise BadAnswerError(f"an answer with a part of {count} bytes, where {MAX_BYTES} are the most in all")
+            raise ShippingError(f"an answer with a part of {count} bytes, where {MAX_BYTES} are the most in all")
         if self._size is None:
             self._read(after)
         self.at = after
@@ -213,7 +211,7 @@ class _Look:
         take = self._source.take
         (version,) = _INT.unpack(take(4))
         if version >= 0:
-            raise BadAnswerError("an answer that is no Thrift")
+            raise ShippingError("an answer that is no Thrift")
         self._source.skip(_INT.unpack(take(4))[0])
         self._source.skip(4)
         self.struct()
@@ -247,7 +245,7 @@ class _Look:
 
     def _values(self, kinds: tuple[int, ...], count: int, levels: int) -> None:
         if count < 0:
-            raise BadAnswerError("an answer that is no Thrift")
+            raise ShippingError("an answer that is no Thrift")
         if count and all(kind in _SIZES for kind in kinds):
             self._count(count * len(kinds))
             self._source.skip(count * sum(_SIZES[kind] for kind in kinds))
@@ -258,10 +256,10 @@ class _Look:
 
     def _deeper(self, levels: int) -> int:
         if not levels:
-            raise BadAnswerError(f"an answer that is nested deeper than {MAX_LEVELS} levels")
+            raise ShippingError(f"an answer that is nested deeper than {MAX_LEVELS} levels")
         return levels - 1
 
     def _count(self, weight: int) -> None:
         self._weight += weight
         if self._weight > MAX_WEIGHT:
-            raise BadAnswerError("an answer of more values than any of a Nimbus")
+            raise ShippingError("an answer of more values than any of a Nimbus")

@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import ShippingError, refused
 from multilang.shipping.nimbus import chunks
 from multilang.shipping.thrift_types import types
 
@@ -42,13 +42,13 @@ def put_blob(nimbus: Nimbus, key: str, path: Path, replication: int = 1, acl: Se
         True if the key is new.
 
     Raises:
-        NimbusError: A key or right is written wrong, or Nimbus refuses.
+        ShippingError: A key or right is written wrong, or Nimbus refuses.
     """
     try:
         with path.open("rb") as file:
             return store_blob(nimbus, key, file, replication, acl)
     except OSError as error:
-        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+        raise ShippingError(f"{path} can't be read: {error.strerror or error}") from None
 
 
 def store_blob(
@@ -57,7 +57,9 @@ def store_blob(
     """Store what can be read, as ``put_blob`` does with a file. ``only_new``: an earlier one is refused, and stays."""
     rights = [_access(each) for each in acl]
     if not _KEY.fullmatch(key):
-        raise NimbusError(f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores")
+        raise ShippingError(
+            f"{key!r} is not a key of a blob: use letters, digits, spaces, dots, hyphens and underscores"
+        )
     created, session = _begin(nimbus, key, replication, rights, only_new)
     try:
         for piece in chunks(file):
@@ -86,19 +88,19 @@ def list_blobs(nimbus: Nimbus) -> list[str]:
 
 
 def check_map(nimbus: Nimbus, mapped: Iterable[str]) -> None:
-    """Raise RefusedError for the first key in a topology's blob map that the store does not have."""
+    """Raise ShippingError for the first key in a topology's blob map that the store does not have."""
     wanted = sorted(mapped)
     there = set(list_blobs(nimbus)) if wanted else set()
     for key in wanted:
         if key not in there:
-            raise RefusedError(
+            raise refused(
                 "InvalidTopologyException",
                 f"topology.blobstore.map names the blob {key!r}, which {nimbus.address} does not have; {_PUT.format(key=key)}",
             )
 
 
 def read_blob(nimbus: Nimbus, key: str) -> Iterator[bytes]:
-    """Return a blob's content, piece by piece. Raises NimbusError at the first piece when there is no such key."""
+    """Return a blob's content, piece by piece. Raises ShippingError at the first piece when there is no such key."""
     with _found(key):
         begun = nimbus.call("beginBlobDownload", key)
     while piece := nimbus.call("downloadBlobChunk", begun.session):
@@ -119,7 +121,7 @@ def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
         os.replace(part, path)
         part = None
     except OSError as error:
-        raise NimbusError(f"{path} can't be written: {error.strerror or error}") from None
+        raise ShippingError(f"{path} can't be written: {error.strerror or error}") from None
     finally:
         if part is not None:
             os.unlink(part)
@@ -127,7 +129,7 @@ def save_blob(nimbus: Nimbus, key: str, path: Path) -> int:
 
 
 def delete_blob(nimbus: Nimbus, key: str) -> None:
-    """Delete a key. Raises RefusedError when there is no such key."""
+    """Delete a key. Raises ShippingError when there is no such key."""
     with _found(key):
         nimbus.call("deleteBlob", key)
 
@@ -136,10 +138,10 @@ def delete_blob(nimbus: Nimbus, key: str) -> None:
 def _found(key: str) -> Iterator[None]:
     try:
         yield
-    except RefusedError as error:
+    except ShippingError as error:
         if error.kind != "KeyNotFoundException":
             raise
-        raise RefusedError(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
+        raise refused(error.kind, f"there is no blob {key!r}; {_PUT.format(key=key)}") from None
 
 
 def _access(text: str) -> Any:
@@ -147,7 +149,7 @@ def _access(text: str) -> Any:
     thrift = types()
     match = _ACL.fullmatch(text)
     if match is None:
-        raise NimbusError(
+        raise ShippingError(
             f"{text!r} gives no rights to a blob; write u:NAME:r (a user) or o::r (others), with r, w and a"
         )
     kind = thrift.AccessControlType.USER if match[1] else thrift.AccessControlType.OTHER
@@ -159,7 +161,7 @@ def _begin(nimbus: Nimbus, key: str, replication: int, acl: list[Any], only_new:
     meta = types().SettableBlobMeta(acl=acl, replication_factor=replication)  # Nimbus adds its owner
     try:
         return True, nimbus.call("beginCreateBlob", key, meta)
-    except RefusedError as error:
+    except ShippingError as error:
         if only_new or error.kind != "KeyAlreadyExistsException":
             raise
     return False, nimbus.call("beginUpdateBlob", key)

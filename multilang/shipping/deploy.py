@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.settings import DEPLOYMENT, STORED_NAME
 from multilang.shipping import kept as store
-from multilang.shipping.errors import NimbusError, RefusedError, ShippingError
+from multilang.shipping.errors import UNREACHABLE, ShippingError, refused
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.nimbus import conf_of
@@ -127,7 +127,7 @@ def deploy(
 
     Raises:
         ShippingError: The topology can't be submitted; nothing was ended.
-        NimbusError: Nimbus refuses something, or is gone; the error's text says what runs.
+        ShippingError: Nimbus refuses something, or is gone; the error's text says what runs.
     """
     name = shipment.topology.name
     mark = secrets.token_hex(8)
@@ -173,8 +173,8 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         say: Is told what was found and done.
 
     Raises:
-        RefusedError: A deployment is under way, or Storm does something with the topology, or two of it run.
-        NimbusError: Nimbus is gone.
+        ShippingError: A deployment is under way, or Storm does something with the topology, or two of it run.
+        ShippingError: Nimbus is gone.
     """
     kept = store.kept_of(nimbus, name)
     store.refuse_if_under_way(name, kept)
@@ -191,7 +191,7 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
     if kept is None:
         if len(alive) > 1:
             both = " and ".join(repr(each.name) for each in alive.values())
-            raise RefusedError(
+            raise refused(
                 "AlreadyAliveException",
                 f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to go on (multilang kill)",
             )
@@ -299,7 +299,7 @@ class _Deployment:
         return Deployed(True, status, former, name=other)
 
     def _own(self) -> Nimbus:
-        """Return the connection for the next change. Raises RefusedError if another deployment has begun."""
+        """Return the connection for the next change. Raises ShippingError if another deployment has begun."""
         store.check_own(self._nimbus, self._name, self._kept)
         return self._nimbus
 
@@ -308,7 +308,7 @@ class _Deployment:
         """Call ``back`` if the block fails or is broken off. ``problem``: the failure, in words."""
         try:
             yield
-        except (NimbusError, ShippingError) as error:
+        except ShippingError as error:
             self._say(f"{problem}: {error}")
             back()
             raise
@@ -365,8 +365,10 @@ class _Deployment:
     def _is_own(self, id: str) -> bool:
         try:
             return conf_of(self._nimbus, id).get(DEPLOYMENT) == self._mark
-        except RefusedError:  # somebody else's, whose conf we may not read, or one that is gone
-            return False
+        except ShippingError as error:
+            if error.kind in (None, UNREACHABLE):
+                raise
+            return False  # somebody else's, whose conf we may not read, or one that is gone
 
     def _put_back(self, new: str) -> bool:
         """Submit the former topology again, in the place of what may be there; return whether it runs."""
@@ -374,7 +376,7 @@ class _Deployment:
         _kill(self._own(), _id_of(self._former))
         for each in _alive(self._nimbus, self._name):
             store.forget(self._own(), self._name)
-            raise RefusedError(
+            raise refused(
                 "AlreadyAliveException",
                 f"somebody else submitted a topology {each.name!r} to {self._nimbus.address} meanwhile ({each.id}). That one goes "
                 "on; the former one is ended, and not put back",
@@ -382,8 +384,8 @@ class _Deployment:
         nimbus = self._own()
         try:
             submit_again(nimbus, self._former, self._credentials)
-        except NimbusError as error:
-            raise NimbusError(
+        except ShippingError as error:
+            raise ShippingError(
                 f"the former {self._former.name!r} can't be submitted again, so that none of that name runs now: {error}. It is "
                 "kept in the cluster's blob store: multilang deploy puts it back if its new one does not run"
             ) from error
@@ -426,7 +428,7 @@ def _wait_until_gone(nimbus: Nimbus, which: Running) -> None:
     deadline = time.monotonic() + _LONGEST_END
     while _is_there(nimbus, which):
         if time.monotonic() > deadline:
-            raise NimbusError(
+            raise ShippingError(
                 f"topology {which.name!r} was killed {_LONGEST_END:g} s ago, and is still there; see nimbus.log"
             )
         time.sleep(_POLL)

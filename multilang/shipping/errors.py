@@ -1,31 +1,30 @@
-"""Errors of shipping, and errors of a cluster."""
+"""The error of shipping and of clusters."""
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
 
-class ShippingError(ValueError):
-    """Something can't be sent to a cluster. The text names it and says what to write instead."""
-
-
-class NimbusError(RuntimeError):
-    """Nimbus could not do what it was asked. The text says why, and what the reader can do."""
+UNREACHABLE = "unreachable"
+"""The ``kind`` of an error: no Nimbus answers at that address, or it does not speak this client's protocol."""
 
 
-class UnreachableError(NimbusError):
-    """No Nimbus answers at that address, or it does not speak this client's protocol."""
-
-
-class RefusedError(NimbusError):
-    """Nimbus refused a call.
+class ShippingError(MultilangError, ValueError):
+    """Something can't be sent to a cluster, or a cluster can't do what it is asked. The text says why and what to do.
 
     Attributes:
-        kind: The name of Storm's exception, such as ``"NotAliveException"``.
+        kind: The name of Storm's exception if Nimbus refused a call, such as ``"NotAliveException"``; UNREACHABLE; or None.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, message: str, kind: str | None = None) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-class ClusterError(RuntimeError):
-    """A cluster on this machine can't be started or stopped. The text says why and what to do."""
+def refused(kind: str, message: str) -> ShippingError:
+    """Return the error of a call that Nimbus refused with Storm's exception ``kind``."""
+    return ShippingError(message, kind)
+
+
+def unreachable(message: str) -> ShippingError:
+    """Return the error of a Nimbus that can't be reached."""
+    return ShippingError(message, UNREACHABLE)

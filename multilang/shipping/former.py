@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.protocol.codec import dumps
 from multilang.shipping.blobs import read_blob
 from multilang.shipping.conf import KRYO
-from multilang.shipping.errors import RefusedError
+from multilang.shipping.errors import refused
 from multilang.shipping.nimbus import conf_of, nimbus_conf
 from multilang.shipping.thrift_types import types
 
@@ -53,11 +53,11 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
         found: Storm's TopologySummary.
 
     Raises:
-        RefusedError: It is being killed or rebalanced, or its parts may not be read.
-        NimbusError: Nimbus is gone.
+        ShippingError: It is being killed or rebalanced, or its parts may not be read.
+        ShippingError: Nimbus is gone.
     """
     if found.status in ("KILLED", "REBALANCING"):
-        raise RefusedError(
+        raise refused(
             "AlreadyAliveException",
             f"topology {found.name!r} is {found.status.lower()} on {nimbus.address}, and Storm does one thing at a time: wait until "
             f"that is over (multilang list)",
@@ -81,7 +81,7 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
 
 
 def submit_again(nimbus: Nimbus, former: Former, credentials: Mapping[str, str] | None) -> None:
-    """Submit a former topology as it was, with these credentials. Raises NimbusError."""
+    """Submit a former topology as it was, with these credentials. Raises ShippingError."""
     thrift = types()
     status = thrift.TopologyInitialStatus
     options = thrift.SubmitOptions(

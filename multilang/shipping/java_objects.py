@@ -66,7 +66,7 @@ def with_java(shipment: Shipment, jars: Sequence[Path]) -> Shipment:
 
     Raises:
         ShippingError: A class is in none of the jars, or Java can't make an object.
-        ClusterError: Storm's jars are needed for that, and can't be got.
+        ShippingError: Storm's jars are needed for that, and can't be got.
     """
     topology = shipment.topology
     _check_classes(topology, jars, shipment.leave_out)

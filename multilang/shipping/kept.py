@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang.shipping.answers import BadAnswerError, check_struct
+from multilang.shipping.answers import check_struct
 from multilang.shipping.blobs import delete_blob, read_blob, store_blob
-from multilang.shipping.errors import RefusedError
+from multilang.shipping.errors import ShippingError, refused
 from multilang.shipping.former import Former
 from multilang.shipping.thrift_types import types
 
@@ -100,12 +100,12 @@ def keep(nimbus: Nimbus, name: str, former: Former, mark: str, longest: float) -
         longest: Seconds that the deployment may take.
 
     Raises:
-        RefusedError: Another deployment has begun.
+        ShippingError: Another deployment has begun.
     """
     kept = Kept(former.id, former.active, None, **_begun_here(mark, longest))
     try:
         _store(nimbus, keys(name)[0], _facts(kept), only_new=True)
-    except RefusedError as error:
+    except ShippingError as error:
         if error.kind != "KeyAlreadyExistsException":
             raise
         if kept_of(nimbus, name) is None:
@@ -137,14 +137,14 @@ def take_over(nimbus: Nimbus, name: str, kept: Kept, mark: str, longest: float) 
 
 
 def refuse_if_under_way(name: str, kept: Kept | None) -> None:
-    """Raise RefusedError if a deployment may still be at it.
+    """Raise ShippingError if a deployment may still be at it.
 
     Args:
         name: The topology's name.
         kept: The deployment's facts.
     """
     if kept is not None and kept.is_under_way:
-        raise RefusedError(
+        raise refused(
             "AlreadyAliveException",
             f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {ago(kept.began)} is under way: wait until it has "
             f"ended. If that process is gone: multilang blob rm {keys(name)[0]}",
@@ -162,7 +162,7 @@ def check_own(nimbus: Nimbus, name: str, kept: Kept) -> None:
         kept: This deployment's facts.
 
     Raises:
-        RefusedError: Another one has begun.
+        ShippingError: Another one has begun.
     """
     found = kept_of(nimbus, name)
     if found is not None and found.mark == kept.mark:
@@ -171,7 +171,7 @@ def check_own(nimbus: Nimbus, name: str, kept: Kept) -> None:
         meanwhile = f"another one began and ended, or somebody removed the blob {keys(name)[0]}"
     else:
         meanwhile = f"process {found.pid} on {found.host} began another one"
-    raise RefusedError(
+    raise refused(
         "AlreadyAliveException",
         f"this deployment of {name!r} began {ago(kept.began)}. Meanwhile {meanwhile}: this one changes nothing more. See what runs "
         "now with multilang list",
@@ -197,7 +197,7 @@ def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
         name: The topology's name.
 
     Raises:
-        RefusedError: What is kept can't be understood.
+        ShippingError: What is kept can't be understood.
     """
     data = _read(nimbus, keys(name)[0])
     if not data:  # it is empty where the upload was broken off, before anything was changed
@@ -212,7 +212,7 @@ def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
 
 
 def kept_former(nimbus: Nimbus, name: str) -> Former:
-    """Return the former topology of a deployment that was broken off. Raises RefusedError if it can't be understood."""
+    """Return the former topology of a deployment that was broken off. Raises ShippingError if it can't be understood."""
     key = keys(name)[1]
     data = _read(nimbus, key)
     if data is None:
@@ -227,7 +227,7 @@ def kept_former(nimbus: Nimbus, name: str) -> Former:
                 jar=archive.read("former.jar"),
                 structure=_deserialized(archive.read("structure.thrift")),
             )
-    except (ValueError, TypeError, KeyError, EOFError, RecursionError, BadAnswerError, zipfile.BadZipFile):
+    except (ValueError, TypeError, KeyError, EOFError, RecursionError, ShippingError, zipfile.BadZipFile):
         raise _damaged(key) from None
 
 
@@ -236,7 +236,7 @@ def forget(nimbus: Nimbus, name: str) -> None:
     for key in keys(name):  # the facts first: without them, nobody looks at the rest
         try:
             delete_blob(nimbus, key)
-        except RefusedError as error:
+        except ShippingError as error:
             if error.kind != "KeyNotFoundException":
                 raise
 
@@ -266,14 +266,14 @@ def _store(nimbus: Nimbus, key: str, data: bytes, only_new: bool = False) -> Non
 def _read(nimbus: Nimbus, key: str) -> bytes | None:
     try:
         return b"".join(read_blob(nimbus, key))
-    except RefusedError as error:
+    except ShippingError as error:
         if error.kind != "KeyNotFoundException":
             raise
         return None
 
 
-def _damaged(key: str) -> RefusedError:
-    return RefusedError(
+def _damaged(key: str) -> ShippingError:
+    return refused(
         "KeyNotFoundException",
         f"a deployment was broken off, and the blob {key!r} in which it kept the former topology is missing or not what "
         f"multilang writes: look at what runs (multilang list), and forget that deployment (multilang blob rm {key.rpartition('.')[0]}.json)",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +53,13 @@ class Artifact:
         """Return what a text names, in the form of ``storm jar --artifacts``: GROUP:NAME:VERSION^GROUP:NAME.
 
         Raises:
-            ClusterError: The text has another form.
+            ShippingError: The text has another form.
         """
         whole, *without = text.split("^")
         if not re.fullmatch(f"{_WORD}(:{_WORD}){{2}}", whole) or not all(
             re.fullmatch(f"{_WORD}:{_WORD}", each) for each in without
         ):
-            raise ClusterError(
+            raise ShippingError(
                 f"{text!r} names no artifact of Maven's: write GROUP:NAME:VERSION, such as "
                 "org.apache.storm:storm-kafka-client:2.8.3, and ^GROUP:NAME behind it for what is to be left out"
             )
@@ -86,7 +86,7 @@ def fetch_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
         folder: The folder for the jars.
 
     Raises:
-        ClusterError: Maven is not there, or can't get them.
+        ShippingError: Maven is not there, or can't get them.
     """
     names = ", ".join(f"{each.name} {each.version}" for each in artifacts)
     with tempfile.TemporaryDirectory(prefix="multilang-pom-") as name:
@@ -102,11 +102,11 @@ def fetch_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
                 timeout=FETCH_LIMIT,
             )
         except FileNotFoundError:
-            raise ClusterError(
+            raise ShippingError(
                 f"mvn not found: Maven gets the jars of {names} (Debian, Ubuntu: apt-get install maven; macOS: brew install maven)"
             ) from None
         except subprocess.TimeoutExpired:
-            raise ClusterError(
+            raise ShippingError(
                 f"Maven did not get the jars of {names} in {FETCH_LIMIT} seconds; run it again, it goes on"
             ) from None
     if shown.returncode:
@@ -117,4 +117,4 @@ def fetch_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
             if missing
             else ""
         )
-        raise ClusterError(f"Maven could not get the jars of {names}{why}. It said:\n{said}")
+        raise ShippingError(f"Maven could not get the jars of {names}{why}. It said:\n{said}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from multilang import transport
 from multilang.component.errors import ConfigError
 from multilang.runtime.samples import Recorder
-from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
+from multilang.shipping.errors import UNREACHABLE, ShippingError, refused, unreachable
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import topology_status
@@ -30,7 +30,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 class Nimbus:
     """A connection to the leading Nimbus. It is a context manager, and must not be used by several threads at once.
 
-    Every call raises RefusedError with Storm's own text, or UnreachableError.
+    Every call raises ShippingError, with Storm's own text if Nimbus refuses it.
 
     Args:
         seeds: The addresses to try, in order. With several, the leader that the first to answer names is used; with
@@ -43,9 +43,9 @@ class Nimbus:
         conf: The entries of storm.yaml that were given.
 
     Raises:
-        UnreachableError: No Nimbus answers.
-        RefusedError: Nimbus refuses the login.
-        NimbusError: The conf's security settings can't be kept; nothing was sent.
+        ShippingError: No Nimbus answers.
+        ShippingError: Nimbus refuses the login.
+        ShippingError: The conf's security settings can't be kept; nothing was sent.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Nimbus:
         if len(seeds) > 1:
             try:
                 self._follow_leader()
-            except NimbusError:
+            except ShippingError:
                 self.close()
                 raise
 
@@ -95,7 +95,7 @@ class Nimbus:
             name: The topology's name.
 
         Raises:
-            RefusedError: No topology of that name is running.
+            ShippingError: No topology of that name is running.
         """
         running = {each.name: each.id for each in self.summary().topologies}
         if name not in running:
@@ -111,7 +111,7 @@ class Nimbus:
             name: The topology's name.
 
         Raises:
-            RefusedError: No topology of that name is running.
+            ShippingError: No topology of that name is running.
         """
         info = self.topology(name)
         return topology_status(info, self._recorders.setdefault(info.id, Recorder(start=None)))
@@ -157,14 +157,14 @@ class Nimbus:
             executors: Component id -> the new number of its executors; None: as they are.
 
         Raises:
-            RefusedError: Storm refuses it, or would ignore it or not explain the failure: there are more executors than
+            ShippingError: Storm refuses it, or would ignore it or not explain the failure: there are more executors than
                 tasks, or the topology is being rebalanced or killed.
         """
         check_rebalance(self.topology(name), executors or {})
         options = types().RebalanceOptions(wait_secs=wait, num_workers=workers, num_executors=executors or None)
         try:
             self._call_for(name, "rebalance", options)
-        except RefusedError as error:
+        except ShippingError as error:
             if error.kind == "TApplicationException":
                 check_rebalance(self.topology(name), {})  # another rebalance may have begun meanwhile
             raise
@@ -188,24 +188,26 @@ class Nimbus:
         """
         try:
             self.call(method, name, *arguments)
-        except RefusedError as error:
+        except ShippingError as error:
             if error.kind != "NotAliveException":
                 raise
             raise self._not_alive(name) from None
 
-    def _not_alive(self, name: str) -> RefusedError:
+    def _not_alive(self, name: str) -> ShippingError:
         running = sorted(each.name for each in self.summary().topologies)
         there = f"running: {', '.join(map(repr, running))}" if running else "there is none at all"
-        return RefusedError("NotAliveException", f"no topology {name!r} runs on {self.address}; {there}")
+        return refused("NotAliveException", f"no topology {name!r} runs on {self.address}; {there}")
 
     def _connect_first(self, seeds: Sequence[Address]) -> tuple[Address, Any]:
         problems = []
         for address in seeds:
             try:
                 return address, _connect(address, self._timeout, self._transport)
-            except UnreachableError as error:
+            except ShippingError as error:
+                if error.kind != UNREACHABLE:
+                    raise
                 problems.append(str(error))
-        raise UnreachableError("\n".join(problems))
+        raise unreachable("\n".join(problems))
 
     def _follow_leader(self) -> None:
         leader = self.call("getLeader")
@@ -216,13 +218,13 @@ class Nimbus:
 
 
 def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
-    """Raise RefusedError when a topology (Storm's TopologyInfo) can't be rebalanced in this way."""
+    """Raise ShippingError when a topology (Storm's TopologyInfo) can't be rebalanced in this way."""
     name = found.name
     if found.status in ("REBALANCING", "KILLED"):
         doing, then = (
             ("rebalanced", "its status is ACTIVE again") if found.status == "REBALANCING" else ("killed", "it is gone")
         )
-        raise RefusedError(
+        raise refused(
             "AlreadyAliveException",
             f"topology {name!r} is being {doing}, and Storm does one thing at a time: wait until {then} "
             f"(multilang status {name})",
@@ -234,13 +236,13 @@ def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
     for component, wanted in executors.items():
         if tasks and component not in tasks:
             there = [id for id in tasks if not id.startswith("__")]
-            raise RefusedError(
+            raise refused(
                 "InvalidTopologyException",
                 f"topology {name!r} has no component {component!r}; {did_you_mean(component, there)}",
             )
         has = tasks.get(component, wanted)
         if wanted > has:
-            raise RefusedError(
+            raise refused(
                 "InvalidTopologyException",
                 f"{component!r} of topology {name!r} has {has} task{'s' * (has != 1)}, and no executor is without one: ask for {has} "
                 f"at most. The number of tasks is settled when a topology is submitted, by tasks={wanted} in set_spout or "
@@ -258,7 +260,7 @@ def _chosen(conf: Mapping[str, Any]) -> tuple[bool, transport.Transport]:
     try:
         return transport.uses_tls(conf), transport.nimbus(conf)
     except ConfigError as error:
-        raise NimbusError(str(error)) from None
+        raise ShippingError(str(error)) from None
 
 
 def _connect(address: Address, timeout: float, over: transport.Transport) -> Any:
@@ -269,7 +271,7 @@ def _connect(address: Address, timeout: float, over: transport.Transport) -> Any
         # thriftpy2's own way to connect tries either IPv4 or IPv6, and hides the reason of a failure.
         plug = socket.create_connection((address.host, address.port), CONNECT_TIMEOUT)
     except OSError as error:
-        raise UnreachableError(f"no Nimbus listens on {address}: {_reason(error)}") from None
+        raise unreachable(f"no Nimbus listens on {address}: {_reason(error)}") from None
     plug.settimeout(timeout)
     plug.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
@@ -285,23 +287,21 @@ def _opened(plug: socket.socket, address: Address, over: transport.Transport) ->
     try:
         return over.open(plug, address.host)
     except ConfigError as error:
-        raise NimbusError(f"{error}; nothing was sent to {address}") from None
-    except transport.LoginError as error:
-        raise RefusedError("LoginError", f"Nimbus at {address} {error}") from None
+        raise ShippingError(f"{error}; nothing was sent to {address}") from None
+    except PermissionError as error:
+        raise refused("LoginError", f"Nimbus at {address} {error}") from None
     except OSError as error:
-        raise UnreachableError(f"{address} broke off the connection at the login: {_reason(error)}") from None
+        raise unreachable(f"{address} broke off the connection at the login: {_reason(error)}") from None
 
 
 def _call(client: Any, address: Address, method: str, arguments: tuple[object, ...]) -> Any:
     from thriftpy2.thrift import TApplicationException, TException
 
-    from multilang.shipping.answers import BadAnswerError
-
     try:
         return getattr(client, method)(*arguments)
     except TimeoutError:
         client.close()
-        raise UnreachableError(
+        raise unreachable(
             f"{address} gave no answer to {method} in time: it is very busy, or it wants another login or TLS than "
             "storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
         ) from None
@@ -309,17 +309,17 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         client.close()  # the answer that still comes is none to what is asked next
         raise
     except TApplicationException as error:
-        raise RefusedError(
+        raise refused(
             "TApplicationException", f"Nimbus at {address} failed in {method} ({error}); see its log, nimbus.log"
         ) from None
-    except (BadAnswerError, OSError, EOFError) as error:
+    except (ShippingError, OSError, EOFError) as error:
         client.close()  # what follows on the connection is no answer to what is asked next
         raise _broken_off(address, method, error) from None
     except TException as error:
         kind = type(error).__name__
         if not hasattr(error, "msg"):  # Storm's exceptions all have it, so this is one of thriftpy2's own
             raise _broken_off(address, method, error) from None
-        raise RefusedError(kind, f"{error.msg or 'refused without a word'} ({kind})") from None
+        raise refused(kind, f"{error.msg or 'refused without a word'} ({kind})") from None
     except Exception as error:
         # The exception for bytes that are no Thrift depends on how thriftpy2 was built, and there is no common base
         # class.
@@ -328,8 +328,8 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
         raise _broken_off(address, method, error) from None
 
 
-def _broken_off(address: Address, method: str, error: Exception) -> UnreachableError:
-    return UnreachableError(
+def _broken_off(address: Address, method: str, error: Exception) -> ShippingError:
+    return unreachable(
         f"{address} broke off the connection at {method} ({_reason(error)}): it is no Nimbus, it ended, or it wants "
         "another login or TLS than storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
     )
@@ -361,5 +361,5 @@ def _object(nimbus: Nimbus, text: str, what: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         conf = None
     if not isinstance(conf, dict):
-        raise UnreachableError(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
+        raise unreachable(f"{nimbus.address} is no Nimbus: what it gives as {what} is no JSON object")
     return conf

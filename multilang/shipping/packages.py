@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from multilang import settings
 from multilang.component import prometheus
-from multilang.component.errors import ConfigError, NotSetError
+from multilang.component.errors import ConfigError
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.imports import OURS
 from multilang.shipping.named import confs
@@ -144,7 +144,9 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
             if isinstance(part, PositionSpout) and part.keeps_position(conf):
                 try:
                     check_positions(conf, spec.id)
-                except NotSetError as problem:
+                except ConfigError as problem:
+                    if not problem.is_unset:
+                        raise
                     missing.append(str(problem))
                 yield _class(positions_class, conf), f"the position of {who}"
             if hasattr(part, "source_in"):
@@ -160,11 +162,11 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
 def _source(spout: Any, conf: Mapping[str, Any], who: str, missing: list[str]) -> Any:
     try:
         return spout.source_in(conf)
-    except NotSetError as problem:
+    except ConfigError as problem:
+        if not problem.is_unset:
+            raise ShippingError(f"{who}: {problem}") from None
         missing.append(f"{who}: {problem}")
         return None
-    except ConfigError as problem:
-        raise ShippingError(f"{who}: {problem}") from None
     except Exception as problem:  # a source's own error, of whatever class
         raise ShippingError(f"the source of {who} can't be used: {problem}") from problem
 

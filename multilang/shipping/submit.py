@@ -11,7 +11,7 @@ from multilang.settings import STORED_NAME
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
-from multilang.shipping.errors import RefusedError, ShippingError
+from multilang.shipping.errors import ShippingError, refused
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.nimbus import conf_of, nimbus_conf
 from multilang.shipping.shippable import check_can_run
@@ -57,7 +57,7 @@ def submit(
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be kept, or a component can't run with its conf and the cluster's.
-        RefusedError: Nimbus refuses the topology.
+        ShippingError: Nimbus refuses the topology.
     """
     shipment = with_java(shipment, jars)
     structure, conf, creds, summary = check_ready(nimbus, shipment, credentials)
@@ -68,7 +68,7 @@ def submit(
         raise _runs_already(nimbus, topology.name)
     other = there.get(beside_name(topology.name))
     if other and STORED_NAME not in conf and conf_of(nimbus, other).get(STORED_NAME) == topology.name:
-        raise RefusedError(
+        raise refused(
             "AlreadyAliveException",
             f"topology {topology.name!r} runs already on {nimbus.address}, as {beside_name(topology.name)!r}; replace it (--replace, "
             "or multilang deploy)",
@@ -83,14 +83,14 @@ def submit(
     )
     try:
         nimbus.call("submitTopologyWithOpts", topology.name, location, dumps(conf), structure, options)
-    except RefusedError as error:
+    except ShippingError as error:
         if error.kind != "AlreadyAliveException":
             raise
         raise _runs_already(nimbus, topology.name) from None  # since the upload began
 
 
-def _runs_already(nimbus: Nimbus, name: str) -> RefusedError:
-    return RefusedError(
+def _runs_already(nimbus: Nimbus, name: str) -> ShippingError:
+    return refused(
         "AlreadyAliveException",
         f"a topology {name!r} runs already on {nimbus.address}; replace it (--replace, or multilang deploy), kill it "
         f"(multilang kill {name}), or submit this one under another name (--name)",
@@ -118,7 +118,7 @@ def check_ready(
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be kept.
-        RefusedError: A blob that the topology maps does not exist.
+        ShippingError: A blob that the topology maps does not exist.
     """
     check_complete(shipment)
     topology = shipment.topology
@@ -192,7 +192,7 @@ def wait_until_running(
         Whether the topology runs without errors, and its last status.
 
     Raises:
-        NimbusError: Nimbus, or the topology, is gone.
+        ShippingError: Nimbus, or the topology, is gone.
     """
     deadline = time.monotonic() + timeout
     while True:

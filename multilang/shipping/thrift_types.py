@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from multilang.extras import imported
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 
 IDL = Path(__file__).with_name("nimbus.thrift")
 
@@ -16,7 +16,7 @@ IDL = Path(__file__).with_name("nimbus.thrift")
 def types() -> Any:
     """Return a module with a class for each struct, exception and service.
 
-    Raises NimbusError without the extra ``storm``.
+    Raises ShippingError without the extra ``storm``.
     """
-    thriftpy2 = imported("thriftpy2", "storm", "talking to Nimbus", error=NimbusError)
+    thriftpy2 = imported("thriftpy2", "storm", "talking to Nimbus", error=ShippingError)
     return thriftpy2.load(str(IDL), module_name="multilang_nimbus_thrift")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 
-from multilang.shipping.errors import NimbusError, UnreachableError
-from multilang.transport.http_in_time import EndlessError, opened
+from multilang.shipping.errors import ShippingError, unreachable
+from multilang.transport.http_in_time import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -44,7 +44,7 @@ class WorkerPlace:
 def workers(info: Any, component: str | None = None) -> list[WorkerPlace]:
     """Return the workers in Storm's TopologyInfo, or those that run ``component``.
 
-    Raises NimbusError if there are none of those.
+    Raises ShippingError if there are none of those.
     """
     found: dict[tuple[str, int], WorkerPlace] = {}
     for executor in info.executors:
@@ -54,7 +54,7 @@ def workers(info: Any, component: str | None = None) -> list[WorkerPlace]:
     chosen = [each for each in found.values() if component is None or component in each.components]
     if component is not None and not chosen:
         known = sorted({id for each in found.values() for id in each.components if not id.startswith("__")})
-        raise NimbusError(
+        raise ShippingError(
             f"no worker of {info.name!r} runs a component {component!r}; there are {', '.join(known) or 'none yet'}"
         )
     return sorted(chosen, key=lambda each: (each.host, each.port))
@@ -74,7 +74,7 @@ def _is_open(path: Path) -> bool:
 
 
 def newest_folder(folder: Path, name: str) -> Path:
-    """Return the log folder of the latest topology called ``name``, in a folder of Storm's logs. Raises NimbusError."""
+    """Return the log folder of the latest topology called ``name``, in a folder of Storm's logs. Raises ShippingError."""
     ours = re.compile(re.escape(name) + r"-\d+-(\d+)")  # Nimbus appends a serial number and a time
     places = [folder / ARTIFACTS, folder]
     try:
@@ -86,12 +86,12 @@ def newest_folder(folder: Path, name: str) -> Path:
             if (match := ours.fullmatch(path.name)) and path.is_dir()
         ]
     except PermissionError as error:
-        raise NimbusError(
+        raise ShippingError(
             f"{error.filename} is closed to this account: read the logs as the account of Storm's daemons, or through "
             "`storm logviewer`, without --folder"
         ) from None
     if not found:
-        raise NimbusError(
+        raise ShippingError(
             f"{folder} holds no log of a topology {name!r}; name Storm's folder of logs, or its {ARTIFACTS}"
         )
     return max(found)[1]
@@ -105,23 +105,23 @@ def local_workers(folder: Path, known: Iterable[WorkerPlace] = ()) -> list[tuple
 
 
 def tail_of_file(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a log on this machine. Raises NimbusError."""
+    """Return the last lines of a log on this machine. Raises ShippingError."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             return _tail(iter(lambda: file.readline(MAX_LINE), ""), lines)
     except OSError as error:
-        raise NimbusError(f"{path} can't be read: {error.strerror or error}") from None
+        raise ShippingError(f"{path} can't be read: {error.strerror or error}") from None
 
 
 def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> list[str]:
-    """Return the last lines, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    """Return the last lines, from the logviewer on the worker's host. Raises ShippingError."""
     with _downloaded(worker, id, port) as found:
         return _tail(found, lines)
 
 
 @contextmanager
 def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[str]]:
-    """Give the lines of a log, from the logviewer on the worker's host. Raises NimbusError, UnreachableError."""
+    """Give the lines of a log, from the logviewer on the worker's host. Raises ShippingError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"
     # quoted twice, because the logviewer decodes once more what its server has decoded
@@ -131,18 +131,18 @@ def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[st
             yield _lines_of(answer)
     except HTTPError as error:
         with error:
-            raise NimbusError(
+            raise ShippingError(
                 f"the logviewer at {where} does not show the log of worker {worker.port}: HTTP {error.code} {error.reason}"
             ) from None
-    except EndlessError as error:
-        raise NimbusError(f"the logviewer at {where} shows no log: {error}; is it one?") from None
-    except (URLError, OSError, HTTPException, ValueError) as error:
+    except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         said = " ".join(str(getattr(reason, "strerror", None) or reason).split())
-        raise UnreachableError(
+        raise unreachable(
             f"no logviewer answers at {where} ({said}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
+    except HTTPException as error:
+        raise ShippingError(f"the logviewer at {where} shows no log: {error}; is it one?") from None
 
 
 class FollowedFile:
@@ -239,7 +239,7 @@ class FollowedLogviewer:
     def lines(self) -> list[str]:
         """Return the lines that have come since the last call. A log that was rolled over begins anew.
 
-        Raises NimbusError, UnreachableError.
+        Raises ShippingError.
         """
         found: deque[str] = deque()
         number = size = 0

@@ -12,20 +12,19 @@ if TYPE_CHECKING:
     from multilang.state.api import KeyValueState, State
     from multilang.state.bolt import StatefulBasicBolt, StatefulBolt
     from multilang.state.databases import MemoryStateProvider, SqliteStateProvider
-    from multilang.state.errors import (
-        FencedError,
-        InUseError,
-        ReshapedError,
-        StateError,
-        StoreGoneError,
-        UnanchoredEmitError,
-        WrongProviderError,
-    )
     from multilang.state.position_spout import PositionSpout
     from multilang.state.provider import StateProvider
     from multilang.state.redis import RedisStateProvider
     from multilang.state.replayable import ReplayableSpout
     from multilang.state.serializers import Serializer
+    from multilang.store.errors import (
+        FencedError,
+        InUseError,
+        StateError,
+        StoreGoneError,
+        UnusableStateError,
+        WrongProviderError,
+    )
     from multilang.store.settings import state_file
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "PositionSpout",
     "RedisStateProvider",
     "ReplayableSpout",
-    "ReshapedError",
     "Serializer",
     "SqliteStateProvider",
     "State",
@@ -45,7 +43,7 @@ __all__ = [
     "StatefulBasicBolt",
     "StatefulBolt",
     "StoreGoneError",
-    "UnanchoredEmitError",
+    "UnusableStateError",
     "WrongProviderError",
     "state_file",
 ]
@@ -56,13 +54,12 @@ __getattr__, __dir__ = lazily(
         ".api": ("KeyValueState", "State"),
         ".databases": ("MemoryStateProvider", "SqliteStateProvider"),
         ".bolt": ("StatefulBasicBolt", "StatefulBolt"),
-        ".errors": (
+        "multilang.store.errors": (
             "FencedError",
             "InUseError",
-            "ReshapedError",
+            "UnusableStateError",
             "StateError",
             "StoreGoneError",
-            "UnanchoredEmitError",
             "WrongProviderError",
         ),
         ".position_spout": ("PositionSpout",),

@@ -19,7 +19,6 @@ from multilang.state.checked import (
     txids_of,
 )
 from multilang.state.declared import Declared
-from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -39,6 +38,7 @@ from multilang.state.serializers import as_key
 from multilang.state.shape import SOURCE, Contents, Shape, differences
 from multilang.state.source import SourceExecutor
 from multilang.state.witness import Witness
+from multilang.store.errors import StateError
 from multilang.topology.javahash import task_index
 
 if TYPE_CHECKING:

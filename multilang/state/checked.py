@@ -7,7 +7,6 @@ a crash.
 from __future__ import annotations
 
 from multilang.state.api import KeyValueState, State
-from multilang.state.errors import StoreGoneError, WrongProviderError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -22,7 +21,7 @@ from multilang.state.names import (
 )
 from multilang.state.provider import StateProvider
 from multilang.store.calls import check_attributes, check_calls, class_of, is_own, look_at
-from multilang.store.errors import shown
+from multilang.store.errors import StoreGoneError, WrongProviderError, shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from multilang.component.filters import BoltFilter
 from multilang.component.report import report_exception
 from multilang.component.runner import start_bolt
 from multilang.component.wrapper import Wrapper
+from multilang.protocol.errors import LocalProtocolError
 from multilang.state import settings
-from multilang.state.errors import UnanchoredEmitError
 from multilang.state.names import INITSTATE, ROLLBACK, STREAM, STREAMS, namespace
 from multilang.state.steps import Steps
 
@@ -182,8 +182,8 @@ def anchored_only(collector: BoltCollector, context: Context) -> BoltCollector:
     return BoltFilter(collector, emit=anchored, emit_anchored=collector.emit_anchored, emit_many=many_anchored)
 
 
-def _unanchored(context: Context) -> UnanchoredEmitError:
-    return UnanchoredEmitError(
+def _unanchored(context: Context) -> LocalProtocolError:
+    return LocalProtocolError(
         f"bolt {context.component!r} emits a tuple that is anchored to nothing, in a stateful topology, which could not "
         "know that it was lost; write emit(values, anchors=[tup]), or anchors=[] if that may be"
     )

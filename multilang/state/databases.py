@@ -8,13 +8,13 @@ import os
 from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import CACHED_KEYS, STORE, STORED_NAME, value
-from multilang.state.errors import StateError
 from multilang.state.names import SPOUT, namespace
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER, check_members
 from multilang.state.stored import Namespace, StoredState
 from multilang.store.claims import check_free_for, claim_for
+from multilang.store.errors import StateError
 from multilang.store.opening import open_store
 from multilang.store.settings import name_in, place_of, state_file, store_url, stored_name
 

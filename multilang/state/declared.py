@@ -10,8 +10,8 @@ from zlib import crc32
 
 from multilang.masked import is_secret
 from multilang.protocol.codec import dumps, reason_against
-from multilang.state.errors import StateError
 from multilang.state.replayable import ReplayableSpout
+from multilang.store.errors import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from multilang.component.report import report_exception
 from multilang.component.runner import close, start_bolt
 from multilang.state.bolt import promise_state
 from multilang.state.checkpointed import Checkpointed, CheckpointTupleForwarder
-from multilang.state.errors import StateError
 from multilang.state.executor import StatefulBoltExecutor
 from multilang.state.names import PREPARE, ROLLBACK, STREAM
+from multilang.store.errors import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

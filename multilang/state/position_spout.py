@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections import deque
 
-from multilang.component.base import overload
+from multilang.component.base import typed_as
 from multilang.component.errors import ConfigError
-from multilang.component.reliable import key_of
+from multilang.component.reliable import ReliableSpout, key_of
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.settings import POSITIONS, STORE
 from multilang.state.declared import Declared, changed_text
-from multilang.state.errors import FencedError, ReshapedError, StateError, StoreGoneError
 from multilang.state.replayable import ReplayableSpout
+from multilang.store.errors import FencedError, StateError, StoreGoneError, UnusableStateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, ClassVar, Literal
+    from typing import Any, ClassVar
 
     from multilang.component.collector import SpoutCollector
     from multilang.component.context import Context
@@ -60,29 +60,7 @@ class PositionSpout(ReplayableSpout):
     _saved: str | None
     _save_at: float  # when to save next
 
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        *,
-        need_task_ids: Literal[True],
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int]: ...
-
-    @overload
-    def emit(
-        self,
-        values: Values,
-        tup_id: Any = None,
-        stream: str | None = None,
-        direct_task: int | None = None,
-        need_task_ids: bool = False,
-        on_task_ids: Callable[[list[int]], None] | None = None,
-    ) -> list[int] | None: ...
-
+    @typed_as(ReliableSpout.emit)
     def emit(
         self,
         values: Values,
@@ -92,19 +70,7 @@ class PositionSpout(ReplayableSpout):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Emit a tuple of the current turn; see ReliableSpout.emit.
-
-        Args:
-            values: The tuple's values, one for each field.
-            tup_id: The message id; None: one is made.
-            stream: The stream; None: the default stream.
-            direct_task: The task that gets it, on a direct stream.
-            need_task_ids: Whether to return the ids of the tasks that got it.
-            on_task_ids: Called with those ids when they are known.
-
-        Returns:
-            The ids of the tasks that got it, if ``need_task_ids`` is set.
-        """
+        """Send a tuple of the current turn as ReliableSpout.emit does."""
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
         key = key_of(tup_id)
@@ -188,7 +154,7 @@ class PositionSpout(ReplayableSpout):
             kept = positions.all()
             refused = refused_positions(kept, context.component, self._tasks, components, self._declared)
             if refused is not None:
-                raise ReshapedError(f"{refused} ({positions.describe()})")
+                raise UnusableStateError(f"{refused} ({positions.describe()})")
             before = None if found is None else declared_of(found)
             told = None if before is None else changed_text(context.component, before, self._declared, True)
             if told is not None:

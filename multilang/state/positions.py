@@ -7,12 +7,12 @@ the position when it wakes up.
 
 from __future__ import annotations
 
-from multilang.component.errors import NotSetError
+from multilang.component.errors import ConfigError
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import POSITIONS, STORE
 from multilang.state.declared import Declared, others_identity
-from multilang.state.errors import FencedError, StateError
 from multilang.store.claims import claim_for
+from multilang.store.errors import FencedError, StateError
 from multilang.store.opening import open_store, store_class
 from multilang.store.settings import name_in, place_of, store_url, stored_name, url_of
 
@@ -35,7 +35,7 @@ class Position:
         name: The task's name: ``COMPONENT/0``.
 
     Raises:
-        ConfigError: The conf names no store; NotSetError if it lacks one on a cluster.
+        ConfigError: The conf names no store, or lacks one on a cluster (``is_unset``).
     """
 
     def __init__(self, conf: Mapping[str, Any], name: str) -> None:
@@ -261,7 +261,9 @@ def kept_positions(conf: Mapping[str, Any]) -> dict[str, str]:
     """Return the saved texts of a topology, by ``COMPONENT/INDEX``. Nothing is claimed, and nothing is made."""
     try:
         store = open_positions(conf, "")
-    except NotSetError:
+    except ConfigError as problem:
+        if not problem.is_unset:
+            raise
         return {}
     try:
         return store.all()
@@ -331,11 +333,12 @@ def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) 
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError if the setting is one that ``open_positions`` would refuse; NotSetError if it is missing. Nothing is opened."""
+    """Raise ConfigError if the setting is one that ``open_positions`` would refuse, or is missing (``is_unset``). Nothing is opened."""
     if positions_url(conf) is None:
-        raise NotSetError(
+        raise ConfigError(
             f"the position of {name!r} has no place that every worker reaches: set {STORE} to redis://HOST:PORT/DATABASE or, where "
-            "there is one machine, to sqlite:///FOLDER/FILE.sqlite"
+            "there is one machine, to sqlite:///FOLDER/FILE.sqlite",
+            is_unset=True,
         )
     _opened(conf)
 

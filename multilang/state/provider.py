@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from multilang.state.errors import StateError
 from multilang.state.names import SPOUT, TASKS_KEY, namespace
 from multilang.state.settings import CONFIG, PROVIDER
+from multilang.store.errors import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from multilang.component.errors import ConfigError
 from multilang.dotted import by_dotted_name
 from multilang.protocol.codec import loads
 from multilang.settings import MARKS, POSITIONS, STORE, TRACE
-from multilang.state.errors import StateError
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.steps import traced
+from multilang.store.errors import StateError
 from multilang.store.opening import own_class, store_class
 
 TYPE_CHECKING = False

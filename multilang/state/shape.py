@@ -13,10 +13,10 @@ from multilang.settings import ALIGNMENT, EXACT
 from multilang.state.api import KeyValueState
 from multilang.state.checked import items_of, names_of, state_of, tasks_of
 from multilang.state.declared import IDENTITY, Declared, changed_text, others_identity
-from multilang.state.errors import ReshapedError
 from multilang.state.names import SHAPE_KEY, SPOUT, TASKS_KEY, WHOLE_KEY, namespace, split_namespace
 from multilang.state.settings import divided_otherwise
 from multilang.state.stored import StoredState
+from multilang.store.errors import UnusableStateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -200,12 +200,12 @@ def check_shape(
         The number of tasks of each component that has or had state.
 
     Raises:
-        ReshapedError: What is stored would be doubled or lost.
+        UnusableStateError: What is stored would be doubled or lost.
     """
     before = Shape.stored(provider, coordinator)
     found = differences(provider, before, now, components)
     if found:
-        raise ReshapedError(found[0].text)
+        raise UnusableStateError(found[0].text)
     for text in _changes(provider, before, now):
         warn(f"{text} ({provider.describe()})")
     return put_shape(coordinator, before, now)

@@ -22,7 +22,6 @@ from multilang.state.checked import (
     position_of,
     state_of,
 )
-from multilang.state.errors import FencedError, InUseError, StateError, StoreGoneError
 from multilang.state.names import (
     COMMIT,
     COMMITTED,
@@ -44,6 +43,7 @@ from multilang.state.shape import Shape, check_shape
 from multilang.state.steps import Steps
 from multilang.state.witness import Witness
 from multilang.store.calls import is_own
+from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

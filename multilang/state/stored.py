@@ -8,8 +8,8 @@ from itertools import islice
 
 from multilang.protocol.codec import dumps, loads
 from multilang.state.api import KeyValueState, unheard
-from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer
+from multilang.store.errors import FencedError, StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import os
 
 from multilang.component.closing import close_all
 from multilang.state.checked import position_of
-from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.names import COMMITTED, PREPARING, TOKEN_KEY
 from multilang.state.positions import Note, positions_url
+from multilang.store.errors import FencedError, StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

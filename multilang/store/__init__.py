@@ -7,14 +7,7 @@ from multilang.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.store.claims import Claim, Owner
-    from multilang.store.errors import (
-        FencedError,
-        InUseError,
-        NotPermittedError,
-        StateError,
-        StoreGoneError,
-        WrongProviderError,
-    )
+    from multilang.store.errors import FencedError, InUseError, StateError, StoreGoneError, WrongProviderError
     from multilang.store.interface import Store
     from multilang.store.opening import open_store
 
@@ -22,7 +15,6 @@ __all__ = [
     "Claim",
     "FencedError",
     "InUseError",
-    "NotPermittedError",
     "Owner",
     "StateError",
     "Store",
@@ -38,7 +30,6 @@ __getattr__, __dir__ = lazily(
         ".errors": (
             "FencedError",
             "InUseError",
-            "NotPermittedError",
             "StateError",
             "StoreGoneError",
             "WrongProviderError",

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ExplainedError, UnrecoverableError
+from multilang.component.errors import UnrecoverableError
+from multilang.errors import MultilangError
 
 
-class StateError(ExplainedError):
+class StateError(MultilangError):
     """State can't be read, written or found. The message names it and the fix."""
 
-
-class NotPermittedError(StateError):
-    """The store's user has no right to do this."""
+    is_explained = True
 
 
-class NotOpenedError(StateError, UnrecoverableError):
-    """This process can't open the database, by a limit or a right of the system's: to wait does not help."""
+class UnusableStateError(StateError, UnrecoverableError):
+    """Stored state does not fit this task, however often it is started: it has another shape or owner, or may not be opened."""
 
 
 class InUseError(StateError, UnrecoverableError):

@@ -11,7 +11,7 @@ from multilang.component.errors import ConfigError
 from multilang.extras import imported
 from multilang.settings import REDIS_ACCESS
 from multilang.store import redis_access as access
-from multilang.store.errors import NotPermittedError, StateError, StoreGoneError
+from multilang.store.errors import StateError, StoreGoneError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,8 +224,7 @@ class translated_errors:  # noqa: N801  # read as a word
                 f"{self._where}: what is stored there is not what was written: it was changed by hand, or damaged "
                 f"({str(error).partition(' script: ')[0].rstrip('.')}). Put it back, or remove it to start from nothing"
             ) from None
-        kind_of_ours = NotPermittedError if "NoPermissionError" in kinds else StateError
-        raise kind_of_ours(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
+        raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
 
 
 class _Patience:

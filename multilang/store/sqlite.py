@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from multilang import private
 from multilang.component.errors import ConfigError
-from multilang.store.errors import NotOpenedError, StateError, StoreGoneError
+from multilang.store.errors import StateError, StoreGoneError, UnusableStateError
 from multilang.store.interface import Store
 from multilang.store.settings import is_on_cluster
 
@@ -313,7 +313,7 @@ class SqliteStore(Store):
             private.make_file(os.path.realpath(self.path))  # SQLite gives the files beside it the same rights
         except OSError as problem:
             fix = _fix(problem, f"name another in {self.setting}")
-            raise NotOpenedError(f"{self.describe()} can't be made: {problem}; {fix}") from None
+            raise UnusableStateError(f"{self.describe()} can't be made: {problem}; {fix}") from None
 
     def _check_names(self) -> None:
         # Each name has its own log of changes (-wal) and its own heartbeat, which users of another name don't see.
@@ -340,7 +340,7 @@ class SqliteStore(Store):
             raise self.gone() from None
         except OSError as problem:
             fix = _fix(problem, f"name another in {self.setting}")
-            raise NotOpenedError(f"{self.describe()} can't be used: {problem}; {fix}") from None
+            raise UnusableStateError(f"{self.describe()} can't be used: {problem}; {fix}") from None
 
     # ---- messages ----
 
@@ -380,7 +380,7 @@ class SqliteStore(Store):
                 f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: let it go on, or end it "
                 f"(fuser {self.path} names it)"
             )
-        kind = NotOpenedError if "unable to open" in text else StateError
+        kind = UnusableStateError if "unable to open" in text else StateError
         return kind(f"{self.describe()} can't be used: {text}{fix}")
 
     def _damaged(self, how: str) -> StoreGoneError:

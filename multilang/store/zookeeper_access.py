@@ -8,7 +8,6 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.secret import Secret, secret_of
 from multilang.store.errors import StateError
-from multilang.transport.base import LoginError
 from multilang.transport.jaas import FILE, read_section
 from multilang.transport.keys import flag, text
 
@@ -152,7 +151,7 @@ class ZooKeeperAccess:
                     raise KazooTimeoutError(str(error)) from error
                 try:
                     return tls.open(wire, hostname)
-                except (LoginError, ConfigError) as error:
+                except (PermissionError, ConfigError) as error:
                     wire.close()
                     access._problem = str(error)
                     raise AuthFailedError(str(error)) from error

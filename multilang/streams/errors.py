@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
 
-class StageError(RuntimeError):
+
+class StageError(MultilangError, RuntimeError):
     """An error in a stage of a stream, most often in the user's function; its text begins with the stage's name."""
 
     def __init__(self, stage: str, error: BaseException) -> None:

@@ -12,7 +12,7 @@ from multilang.testing.complete import CompletedTopology, complete_topology
 from multilang.testing.conformance import multilang_conformance
 from multilang.testing.controlled import ControlledBolt, HeldTuple
 from multilang.testing.feeds import AckTracker, FeederSpout, FixedTupleSpout
-from multilang.testing.seeds import SeedFailed, each_seed
+from multilang.testing.seeds import each_seed
 from multilang.testing.spouts import SpoutRun, run_spout
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "FeederSpout",
     "FixedTupleSpout",
     "HeldTuple",
-    "SeedFailed",
     "SpoutRun",
     "VirtualClock",
     "complete_topology",

@@ -11,17 +11,6 @@ if TYPE_CHECKING:
 SEED_VARIABLE = "MULTILANG_SEED"
 
 
-class SeedFailed(AssertionError):
-    """A check failed for ``seed``; the cause of this error is the check's own error."""
-
-    def __init__(self, seed: int, passed: int, error: BaseException) -> None:
-        self.seed = seed
-        super().__init__(
-            f"seed {seed} fails, after {passed} that passed: {type(error).__name__}: {error}\n"
-            f"to replay this run alone: {SEED_VARIABLE}={seed}"
-        )
-
-
 def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) -> None:
     """Call ``check(seed)`` with many seeds.
 
@@ -34,7 +23,7 @@ def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) 
         first: The first seed; the others follow it.
 
     Raises:
-        SeedFailed: The check failed; the error names the first such seed.
+        AssertionError: The check failed; the error names the first such seed.
     """
     only = os.environ.get(SEED_VARIABLE)
     tried = range(first, first + seeds) if only is None else [_number(only)]
@@ -45,7 +34,10 @@ def each_seed(check: Callable[[int], object], seeds: int = 100, first: int = 0) 
             # pytest.fail, and pytest.raises when nothing is raised, raise an error that is no Exception.
             if not isinstance(error, Exception) and type(error).__name__ != "Failed":
                 raise
-            raise SeedFailed(seed, passed, error) from error
+            raise AssertionError(
+                f"seed {seed} fails, after {passed} that passed: {type(error).__name__}: {error}\n"
+                f"to replay this run alone: {SEED_VARIABLE}={seed}"
+            ) from error
 
 
 def _number(text: str) -> int:

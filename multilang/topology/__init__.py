@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.loading.topologies import load_object, load_topology
     from multilang.topology.builder import BoltDeclarer, SpoutDeclarer, TopologyBuilder
-    from multilang.topology.errors import GroupingError, TopologyError
+    from multilang.topology.errors import TopologyError
     from multilang.topology.groupings import CustomGrouping, Grouping, GroupingContext, chooser
     from multilang.topology.java import JavaBolt, JavaLong, JavaObject, JavaSpout
     from multilang.topology.model import ComponentSpec, Input, Topology
@@ -21,7 +21,6 @@ __all__ = [
     "Foreign",
     "Grouping",
     "GroupingContext",
-    "GroupingError",
     "Input",
     "JavaBolt",
     "JavaLong",
@@ -48,7 +47,7 @@ __getattr__, __dir__ = lazily(
             "TopologyBuilder",
         ),
         ".errors": (
-            "GroupingError",
+            "TopologyError",
             "TopologyError",
         ),
         ".groupings": (

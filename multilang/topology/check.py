@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.base import Component
-from multilang.component.errors import ExplainedError
+from multilang.errors import MultilangError
 from multilang.protocol.codec import reason_against
 from multilang.settings import NAME_TABOO, is_printable
 from multilang.topology import importing
@@ -108,7 +108,9 @@ def check_components(topology: Topology, around: Mapping[str, Any] | None = None
         while isinstance(component, Component):
             try:
                 component.check_conf(conf)
-            except ExplainedError as error:
+            except MultilangError as error:
+                if not error.is_explained:
+                    raise
                 raise TopologyError(
                     f"topology {topology.name!r} can't run with this conf: {spec.kind} {spec.id!r}: {error}"
                 ) from error

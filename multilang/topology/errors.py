@@ -14,10 +14,6 @@ class TopologyError(ConfigError):
     """A topology is declared in a way that can't run; the text names the component and says what to write instead."""
 
 
-class GroupingError(TopologyError):
-    """A grouping can't choose tasks for a tuple: a direct one got a regular emit, or a custom one chose wrong tasks."""
-
-
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     """Return the end of an error's text: a near match of ``wrong``, or else all known names."""
     names = sorted(known)

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
-from multilang.state.errors import FencedError
+from multilang.store.errors import FencedError
 from multilang.transactional.api import (
     Committer,
     Coordinator,

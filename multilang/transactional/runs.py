@@ -5,7 +5,7 @@ Runs on Spark share their transactions with the same topology on other engines.
 
 from __future__ import annotations
 
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.transactional.names import RUNS
 
 TYPE_CHECKING = False

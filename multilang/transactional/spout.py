@@ -20,7 +20,7 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
 from multilang.protocol.codec import dumps
-from multilang.state.errors import FencedError, InUseError, ReshapedError
+from multilang.store.errors import FencedError, InUseError, UnusableStateError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import coordinator_of
@@ -75,12 +75,12 @@ def check_kind(state: TransactionalState, spout: AnySpout) -> str | None:
         The kind of the spout that had them; None: none had.
 
     Raises:
-        ReshapedError: That spout had partitions and this one has none, or the reverse.
+        UnusableStateError: That spout had partitions and this one has none, or the reverse.
     """
     before: str | None = state.get_data(KIND)
     now = kind_of(spout)
     if before is not None and (before == WHOLE) != (now == WHOLE):
-        raise ReshapedError(
+        raise UnusableStateError(
             f"{state.describe()}: these transactions were begun by a {before}, and {type(spout).__name__} is a {now}, which does not find "
             "what the other has read: it would begin at the beginning, and all would be counted again. Give the topology the kind of "
             "spout that it had; or begin anew: give TransactionalTopologyBuilder another id, and its maps other names"

@@ -7,7 +7,7 @@ connection.
 
 from __future__ import annotations
 
-from multilang.transport.base import PLAIN, LoginError, Plain, Transport
+from multilang.transport.base import PLAIN, Plain, Transport
 from multilang.transport.keys import drpc, drpc_invocations, nimbus, uses_tls
 
-__all__ = ["PLAIN", "LoginError", "Plain", "Transport", "drpc", "drpc_invocations", "nimbus", "uses_tls"]
+__all__ = ["PLAIN", "Plain", "Transport", "drpc", "drpc_invocations", "nimbus", "uses_tls"]

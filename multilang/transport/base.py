@@ -7,10 +7,6 @@ if TYPE_CHECKING:
     import socket
 
 
-class LoginError(OSError):
-    """The other side refused the login or the certificate, or could not prove itself, and the connection is of no use."""
-
-
 class Transport:
     """A way to speak Thrift over a connected socket.
 
@@ -29,7 +25,7 @@ class Transport:
 
         Raises:
             ConfigError: A file or package that the login needs is missing, or wrong; nothing was sent.
-            LoginError: The other side refused, or is not the one that it should be.
+            PermissionError: The other side refused, or is not the one that it should be.
             OSError: The connection broke.
         """
         raise NotImplementedError

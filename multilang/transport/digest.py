@@ -11,7 +11,6 @@ from hmac import compare_digest
 from secrets import token_hex
 
 from multilang.component.errors import ConfigError
-from multilang.transport.base import LoginError
 from multilang.transport.jaas import FILE, read_section
 
 TYPE_CHECKING = False
@@ -53,12 +52,12 @@ class DigestMd5:
     def step(self, challenge: bytes) -> bytes:
         """Return the digest that answers the server's challenge."""
         if self._expected is not None:
-            raise LoginError("asks for the digest twice")
+            raise PermissionError("asks for the digest twice")
         said = parse(challenge)
         if "nonce" not in said or said.get("algorithm", "md5-sess").lower() != "md5-sess":
-            raise LoginError("sent a challenge that is not of DIGEST-MD5")
+            raise PermissionError("sent a challenge that is not of DIGEST-MD5")
         if "auth" not in [each.strip() for each in said.get("qop", "auth").split(",")]:
-            raise LoginError(
+            raise PermissionError(
                 "wants to sign or encrypt what follows the login (its qop has no auth), which Storm's plugins never ask for"
             )
         utf8 = said.get("charset", "").lower() == "utf-8"
@@ -82,7 +81,7 @@ class DigestMd5:
         """Check that the server knows the password, too."""
         proof = parse(challenge).get("rspauth", "")
         if self._expected is None or not compare_digest(proof.encode(), self._expected.encode()):
-            raise LoginError(
+            raise PermissionError(
                 f"does not know the password of {self._user!r} itself: it is not the server that it should be"
             )
 
@@ -94,7 +93,7 @@ class DigestMd5:
             )  # RFC 2831, 2.1.2.1: even with UTF-8, what fits into Latin-1 is hashed so
         except UnicodeEncodeError:
             if not utf8:
-                raise LoginError("takes no users and passwords with letters beyond Latin-1") from None
+                raise PermissionError("takes no users and passwords with letters beyond Latin-1") from None
             whole = ":".join(parts).encode()
         return md5(whole, usedforsecurity=False).digest()
 
@@ -120,14 +119,14 @@ def digest_login(conf: Mapping[str, Any]) -> Callable[[str], DigestMd5]:
 
 
 def parse(challenge: bytes) -> dict[str, str]:
-    """Return the directives of a challenge. Raises LoginError for what is none."""
+    """Return the directives of a challenge. Raises PermissionError for what is none."""
     text = challenge.decode("utf-8", "replace")
     found: dict[str, str] = {}
     at = 0
     while at < len(text):
         match = _DIRECTIVE.match(text, at)
         if match is None or match.end() == at:
-            raise LoginError("sent a challenge that can't be read")
+            raise PermissionError("sent a challenge that can't be read")
         name, quoted, plain = match.groups()
         found.setdefault(name.lower(), plain if quoted is None else re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL))
         at = match.end()

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from urllib.request import Request
 
 
-class EndlessError(HTTPException):
-    """An answer has more bytes than it may have."""
-
-
 def opened(request: Request | str, silence: float, secs: float, most: int) -> Any:
     """Return the answer to a request, which may lead nowhere else. It is read within its bounds, or raises what ``urlopen`` does.
 
@@ -27,7 +23,7 @@ def opened(request: Request | str, silence: float, secs: float, most: int) -> An
         most: The most bytes in all, its head included.
 
     Raises:
-        EndlessError: There are more bytes; also while the answer is read.
+        HTTPException: There are more bytes; also while the answer is read.
     """
     bounds = secs, most
     opener = build_opener(_NoRedirect, _InTime(bounds), _InTimeByTls(bounds))
@@ -61,7 +57,7 @@ class _Reader(RawIOBase):
         size = self._raw.readinto(buffer)
         self._came += size or 0
         if self._came > self._most:
-            raise EndlessError(f"the answer has more than {self._most} bytes")
+            raise HTTPException(f"the answer has more than {self._most} bytes")
         return size
 
     def close(self) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
-from multilang.transport.base import LoginError
 from multilang.transport.digest import CLIENT, SERVICE
 from multilang.transport.jaas import FILE, read_section
 
@@ -46,7 +45,7 @@ class Gssapi:
                 flags=gssapi.RequirementFlag.mutual_authentication | gssapi.RequirementFlag.integrity,
             )
         except self._errors as error:
-            raise LoginError(
+            raise PermissionError(
                 f"can't be logged in to: {_text(error)}; run kinit, or name a keytab and its principal in {CLIENT}"
             ) from None
         self._agreed = False
@@ -62,22 +61,24 @@ class Gssapi:
         try:
             offered = self._context.unwrap(challenge).message
             if len(offered) != 4 or not offered[0] & _NO_LAYER:
-                raise LoginError("wants to sign or encrypt what follows the login, which Storm's plugins never ask for")
+                raise PermissionError(
+                    "wants to sign or encrypt what follows the login, which Storm's plugins never ask for"
+                )
             self._agreed = True
             return bytes(self._context.wrap(bytes((_NO_LAYER, 0, 0, 0)) + self._as_user.encode(), False).message)
         except self._errors as error:
-            raise LoginError(f"sent something that its ticket does not fit: {_text(error)}") from None
+            raise PermissionError(f"sent something that its ticket does not fit: {_text(error)}") from None
 
     def finish(self, challenge: bytes) -> None:
         """Check that the server proved itself before it was content."""
         if not self._context.complete or not self._agreed:
-            raise LoginError(f"did not prove that it is {self._peer}")
+            raise PermissionError(f"did not prove that it is {self._peer}")
 
     def _token(self, challenge: bytes | None) -> bytes:
         try:
             return self._context.step(challenge) or b""
         except self._errors as error:
-            raise LoginError(f"can't be logged in to as {self._peer}: {_text(error)}") from None
+            raise PermissionError(f"can't be logged in to as {self._peer}: {_text(error)}") from None
 
 
 def kerberos_login(conf: Mapping[str, Any], as_user: str) -> Callable[[str], Gssapi]:

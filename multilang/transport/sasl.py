@@ -9,7 +9,7 @@ from __future__ import annotations
 from struct import Struct
 from time import monotonic
 
-from multilang.transport.base import LoginError, Transport
+from multilang.transport.base import Transport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
             """Return the first response, which may be empty."""
 
         def step(self, challenge: bytes) -> bytes:
-            """Return the response to a challenge. Raises LoginError."""
+            """Return the response to a challenge. Raises PermissionError."""
 
         def finish(self, challenge: bytes) -> None:
-            """Check the server's last word. Raises LoginError."""
+            """Check the server's last word. Raises PermissionError."""
 
 
 START, OK, BAD, ERROR, COMPLETE = range(1, 6)
@@ -65,9 +65,9 @@ class Sasl(Transport):
                 return wire
             if status != OK:
                 said = text.decode("utf-8", "replace")[:200].strip() or "no reason given"
-                raise LoginError(f"refused the login by {mechanism.name} of {mechanism.who}: {said}")
+                raise PermissionError(f"refused the login by {mechanism.name} of {mechanism.who}: {said}")
             _send(wire, OK, mechanism.step(text))
-        raise LoginError(f"asks again and again in the login by {mechanism.name}")
+        raise PermissionError(f"asks again and again in the login by {mechanism.name}")
 
 
 def _send(wire: socket.socket, status: int, text: bytes) -> None:
@@ -86,7 +86,7 @@ class _Words:
         """Return a message's status and bytes."""
         status, length = _HEAD.unpack(self._exactly(_HEAD.size))
         if not OK <= status <= COMPLETE or length > _LONGEST:
-            raise LoginError(f"does not speak SASL, so that there is no login by {self._name}")
+            raise PermissionError(f"does not speak SASL, so that there is no login by {self._name}")
         return status, self._exactly(length)
 
     def _exactly(self, size: int) -> bytes:
@@ -94,7 +94,9 @@ class _Words:
         while len(parts) < size:
             part = self._received(size - len(parts))
             if not part:
-                raise LoginError(f"hung up during the login by {self._name}: it knows no such login, or refuses it")
+                raise PermissionError(
+                    f"hung up during the login by {self._name}: it knows no such login, or refuses it"
+                )
             parts += part
         return bytes(parts)
 

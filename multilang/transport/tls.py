@@ -10,7 +10,7 @@ from tempfile import NamedTemporaryFile
 
 from multilang.component.errors import ConfigError
 from multilang.extras import imported
-from multilang.transport.base import LoginError, Transport
+from multilang.transport.base import Transport
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,11 +73,11 @@ class Tls(Transport):
         try:
             return context.wrap_socket(wire, server_hostname=host)
         except ssl.SSLCertVerificationError as error:
-            raise LoginError(
+            raise PermissionError(
                 f"has a certificate that is not trusted ({error.verify_message}); see {self._stores.trusted[0]}"
             ) from None
         except ssl.SSLError as error:
-            raise LoginError(f"does not agree on TLS: {error.reason or error}") from None
+            raise PermissionError(f"does not agree on TLS: {error.reason or error}") from None
 
 
 def client_context(stores: Stores, check_host: bool = True) -> ssl.SSLContext:

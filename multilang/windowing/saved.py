@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from multilang.protocol.messages import Tuple
-from multilang.state.errors import ReshapedError
+from multilang.store.errors import UnusableStateError
 from multilang.windowing.keys import from_json, from_text, outer, to_text
 from multilang.windowing.ordered import Ordered
 from multilang.windowing.panes import ON_TIME, Pane, Waiting
@@ -400,7 +400,7 @@ class SavedTask(WindowTask):
         was, now = (form, self._form) if form != self._form else (declared, self._declared)
         if was != now:
             component = self._context.component
-            raise ReshapedError(
+            raise UnusableStateError(
                 f"{self.settings.who}: the stored state has {was}, and this bolt has {now} now, which can't go on with them: declare "
                 f"it as it was, give the component another name, or remove what is stored: multilang state rm TOPOLOGY {component}"
             )

@@ -8,18 +8,17 @@ from spark_bridge.installed import check_pyspark
 
 check_pyspark(__name__)  # before the imports that would fail without a word about the extra
 
-from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError  # noqa: E402
+from multilang.errors import SparkJobError, TaskStartError  # noqa: E402
 from spark_bridge.job.result import FailedTuple, JobResult, ReportedError  # noqa: E402
 from spark_bridge.job.run import run_topology  # noqa: E402
 from spark_bridge.job.watch import JobProgress  # noqa: E402
 
 __all__ = [
-    "ComponentStartError",
     "FailedTuple",
     "JobProgress",
     "JobResult",
-    "NotOnSparkError",
     "ReportedError",
     "SparkJobError",
+    "TaskStartError",
     "run_topology",
 ]

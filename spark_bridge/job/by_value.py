@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark import cloudpickle as _cloudpickle
 
 from multilang.component.wrapper import innermost
-from spark_bridge.job.errors import NotOnSparkError
+from multilang.topology.errors import TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,7 +34,7 @@ _USERS = Lock()
 def by_value(topology: Topology, *kinds: type[StateProvider | Store]) -> Iterator[None]:
     """Pickle the modules of the topology, and of its state provider and store, whole in this context, unless they are installed.
 
-    Raises NotOnSparkError, with the component's id or the class, when one can't be pickled.
+    Raises TopologyError, with the component's id or the class, when one can't be pickled.
     """
     taken: list[ModuleType] = []
     try:
@@ -43,14 +43,14 @@ def by_value(topology: Topology, *kinds: type[StateProvider | Store]) -> Iterato
             try:
                 cloudpickle.dumps(spec)
             except Exception as error:
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"{spec.kind} {spec.id!r} can't be sent to Spark's executors ({error}): make in initialize() what "
                     "can't be pickled, such as connections, files and locks"
                 ) from error
         try:
             cloudpickle.dumps(kinds)
         except Exception as error:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{' and '.join(map(str, kinds))} can't be sent to Spark's executors ({error}): make in its methods what can't be "
                 "pickled, such as connections and locks, not in its module"
             ) from error

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.state.bolt import Stateful
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.windowing.bolt import WindowedBolt
 from multilang.windowing.stateful import StatefulWindowedBolt
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.spouts import check_bound
 from spark_bridge.job.states import States
 
@@ -28,9 +27,9 @@ _LATE_HOOKS = (
 
 
 def check_state(topology: Topology, states: States | NoStates, spark: SparkSession) -> None:
-    """Raise NotOnSparkError for a state that executors can't reach, or a bolt that acts later than Spark lets it."""
+    """Raise TopologyError for a state that executors can't reach, or a bolt that acts later than Spark lets it."""
     if isinstance(states, States) and states.is_local and not str(spark.sparkContext.master).startswith("local"):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the state is in the {states.describe()}, which executors on other machines can't read: use a Redis"
         )
     for id, spec in topology.bolts.items():
@@ -41,7 +40,7 @@ def check_state(topology: Topology, states: States | NoStates, spark: SparkSessi
                 getattr(Stateful, hook),
                 getattr(StatefulWindowedBolt, hook),
             ):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"bolt {id!r} does something in {hook}, and on Spark it is not there any more when its state is {when}: do it "
                     f"in {instead}, or run the topology on the embedded cluster or on Storm"
                 )
@@ -53,11 +52,11 @@ def windowed_bolts(topology: Topology) -> list[str]:
 
 
 def check_query(topology: Topology) -> None:
-    """Raise NotOnSparkError for windows without state in a query, whose rows are done with each batch."""
+    """Raise TopologyError for windows without state in a query, whose rows are done with each batch."""
     for id in windowed_bolts(topology):
         bolt = topology.components[id].component
         if not isinstance(bolt, Stateful):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"bolt {id!r} ({type(bolt).__name__}) keeps tuples in windows beyond their batch, and they would be lost with the query: "
                 "make it a StatefulWindowedBolt, whose windows are in the state"
             )
@@ -71,7 +70,7 @@ def check_spouts(
     is_transactional: bool,
     is_exact: bool,
 ) -> None:
-    """Raise NotOnSparkError for a spout without a source that needs one or has no end, and for a wrong limit.
+    """Raise TopologyError for a spout without a source that needs one or has no end, and for a wrong limit.
 
     Args:
         topology: The topology.
@@ -84,17 +83,17 @@ def check_spouts(
     for id, limit in limits.items():
         if id not in spouts or id in sourced:
             why = "has a source" if id in sourced else f"is no spout; {did_you_mean(id, spouts)}"
-            raise NotOnSparkError(f"limits: {id!r} {why}")
+            raise TopologyError(f"limits: {id!r} {why}")
         if type(limit) is not int or limit < 0:
-            raise NotOnSparkError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
+            raise TopologyError(f"limits: {id!r} is bounded by {limit!r}; use a number of tuples")
     for id, spec in spouts.items():
         if id not in sourced and is_transactional:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {id!r} makes transactions, and here the rows of its source are one: give it a source, "
                 f"{{{id!r}: rdd}}"
             )
         if id not in sourced and is_exact:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {id!r} has no source, and with exact alignment what fails is read again from the start: give it "
                 f"one, {{{id!r}: rdd}}"
             )
@@ -113,7 +112,7 @@ def outputs_of(topology: Topology, wanted: Iterable[str | tuple[str, str]] | Non
         keys = [key for key in every if key == each or key[0] == each]
         if not keys:
             component = each if isinstance(each, str) else each[0]
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"outputs: there is no stream {each!r}; {did_you_mean(str(component), {key[0] for key in every})}"
             )
         found += [key for key in keys if key not in found]

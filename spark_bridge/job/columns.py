@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
 from multilang.protocol.errors import shown
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from multilang.topology.errors import TopologyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -71,15 +72,15 @@ def _places(source: str, fields: Sequence[str], names: Sequence[str]) -> list[in
     """Return the place of each column among the fields: by the fields' names in any order, or by place under other names."""
     lists = f"{source} emits the fields {', '.join(fields)}, and the schema has {', '.join(names)}"
     if len(names) != len(fields):
-        raise NotOnSparkError(lists)
+        raise TopologyError(lists)
     if set(names) == set(fields):
         return [list(fields).index(name) for name in names]
     folded = [field.casefold() for field in fields]
     for place, name in enumerate(names):
         if names.count(name) > 1:
-            raise NotOnSparkError(f"{lists}: {name!r} is there twice")
+            raise TopologyError(f"{lists}: {name!r} is there twice")
         if name.casefold() in folded and name.casefold() != folded[place]:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{lists}: {name!r} is a field at another place; write all the fields' names, in any order, or new names in the "
                 "fields' order"
             )
@@ -91,7 +92,7 @@ def converter(column: str, kind: types.DataType) -> Convert:
 
     The function raises ValueError for a value that the type can't have, or not without a loss.
 
-    Raises NotOnSparkError with the column's name for a type that no value of a tuple is.
+    Raises TopologyError with the column's name for a type that no value of a tuple is.
     """
     found = _CONVERTERS.get(type(kind))
     if found is not None:
@@ -106,7 +107,7 @@ def converter(column: str, kind: types.DataType) -> Convert:
         return _map(_nullable(converter(column, kind.valueType), kind.valueContainsNull))
     if isinstance(kind, types.StructType):
         return _struct({each.name: _nullable(converter(column, each.dataType), each.nullable) for each in kind.fields})
-    raise NotOnSparkError(
+    raise TopologyError(
         f"column {column!r} is a {kind.simpleString()}, which no value of a tuple is: take a string, and make "
         "of it what you need in Spark (cast, from_json)"
     )
@@ -132,15 +133,15 @@ def check_types(topology: Topology, outputs: Iterable[tuple[str, str]]) -> None:
         outputs: The streams that will be read, as (component, stream).
 
     Raises:
-        NotOnSparkError: Spark SQL does not have a type, or no value of a tuple can be of it.
+        TopologyError: Spark SQL does not have a type, or no value of a tuple can be of it.
     """
     for component, stream in outputs:
         declared = topology.components[component].streams[stream]
         if declared.types is not None:
             try:
                 Rows(repr(component), declared.fields, declared_schema(declared.fields, declared.types))
-            except NotOnSparkError as error:
-                raise NotOnSparkError(f"stream {stream!r} of {component!r}: {error}") from error
+            except TopologyError as error:
+                raise TopologyError(f"stream {stream!r} of {component!r}: {error}") from error
 
 
 @lru_cache(1024)  # a query asks for each batch
@@ -153,7 +154,7 @@ def _declared(field: str, kind: Any) -> types.DataType:
         try:
             return _of_sql(kind)
         except Exception as error:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"field {field!r} declares the type {kind!r}, which Spark SQL does not have; write one of its types, such as "
                 "'decimal(12,2)' or 'array<int>'"
             ) from error

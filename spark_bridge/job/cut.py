@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pyspark.accumulators import AccumulatorParam
 
 from multilang.checksums import extended
+from multilang.component.errors import ChangedRowsError, ConnectorError
+from multilang.errors import SparkJobError
 from multilang.settings import ALIGNMENT, EXACT, value
 from multilang.state.replayable import ReplayableSpout
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from spark_bridge.job.declared import as_declared
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.sources import check_sources, fields_of_rows
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
-from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.sources.source import PartitionSource
 
@@ -52,7 +52,7 @@ class Cut:
         self._positions: dict[str, Sequence[Any]] = dict(positions)
         self._ends: dict[str, _Ends] = {}
         if positions and after is None:
-            raise NotOnSparkError("positions are saved with the states: name their place, state or save_state")
+            raise TopologyError("positions are saved with the states: name their place, state or save_state")
         for spout, each in positions.items():
             self._check(spout, each)
         self.sources = dict(sources)
@@ -67,14 +67,14 @@ class Cut:
     def _check(self, spout: str, positions: Sequence[Any]) -> None:
         spec = self._declared.components.get(spout)
         if spec is None or spec.kind != "spout":
-            raise NotOnSparkError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
+            raise TopologyError(f"positions: {spout!r} is no spout; {did_you_mean(spout, self._declared.spouts)}")
         if not self._is_exact or not isinstance(spec.component, ReplayableSpout):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"positions: spout {spout!r} can't continue there: it must be a ReplayableSpout, and the topology must be "
                 "built with exact alignment"
             )
         if isinstance(positions, str) or len(positions) != spec.tasks or None in positions:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"positions: spout {spout!r} has {spec.tasks} tasks, and {positions!r} is not a list of one position for each of them"
             )
 
@@ -86,7 +86,7 @@ class Cut:
         spec = self._declared.components[spout]
         fields = fields_of_rows(spec, stream)
         if tuple(source.fields) != fields:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"the source of {spout!r} has the fields {', '.join(source.fields)}, and its stream {', '.join(fields)}"
             )
         begins: dict[int, Mark] = {}
@@ -97,18 +97,18 @@ class Cut:
             if before is not None:
                 begins = marks_of(before.positions(spout))
             if spout in self._positions:
-                raise NotOnSparkError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
+                raise TopologyError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
             self._check_begins(spout, begins, ends)
             try:
                 totals = Comparison(
                     source, begins, "the jobs and topologies whose state this is", "an empty state"
                 ).finish()
             except ChangedRowsError as error:
-                raise NotOnSparkError(str(error)) from error
+                raise TopologyError(str(error)) from error
             if after is not None:
                 sums = self._ends[spout] = _Ends(source, ends, spec.tasks, spark)
         elif after is not None:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"where the source of {spout!r} ends can't be saved with the states, so that the live topology would read it "
                 "from the beginning: make the spout a ReplayablePartitionSpout, with exact alignment; or give an RDD or a "
                 "DataFrame of what it does not read"
@@ -122,7 +122,7 @@ class Cut:
     def _check_begins(self, spout: str, begins: Mapping[int, Mark], ends: Mapping[int, int]) -> None:
         for partition, mark in begins.items():
             if mark.watermark > ends.get(partition, 0):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the state has {mark.watermark} rows of partition {partition} of the source of {spout!r}, which ends at "
                     f"{ends.get(partition, 0)}: this is another source, or a cut before the state's"
                 )
@@ -180,7 +180,7 @@ def _reader(
             while offset < end:
                 rows = source.read(partition, offset, min(_BLOCK, end - offset))
                 if not rows:
-                    raise SourceError(
+                    raise ConnectorError(
                         f"partition {partition} of {source.name!r} ends at {offset}, and had {end} rows before"
                     )
                 if found is not None:

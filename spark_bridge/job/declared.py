@@ -8,9 +8,9 @@ from multilang.component.wrapper import innermost
 from multilang.coordination import BatchBoltExecutor, CoordinatedBolt
 from multilang.state.bolt import Stateful
 from multilang.streams.marks import PassingBolt
+from multilang.topology.errors import TopologyError
 from multilang.topology.transform import transformed
 from multilang.transactional.parts import coordinator_in
-from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
     from multilang.topology.model import Topology
@@ -30,7 +30,7 @@ def as_declared(topology: Topology) -> Topology:
     """Return the topology as its author declared it, without checkpoints and coordination.
 
     Raises:
-        NotOnSparkError: A component runs in a wrapper that has no form on Spark; the message names the component.
+        TopologyError: A component runs in a wrapper that has no form on Spark; the message names the component.
     """
     declared = without_checkpoints(topology)
     for spec in declared.components.values():
@@ -41,12 +41,12 @@ def as_declared(topology: Topology) -> Topology:
             spec.component, spec.factory = wrapper.wrapped, wrapper.factory
             continue
         if isinstance(wrapper, CoordinatedBolt | BatchBoltExecutor):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"bolt {spec.id!r} ({type(innermost(wrapper)).__name__}) works on one id after the other, each with a beginning and "
                 "an end, as requests of DRPC do, which Spark's batches don't have: run the topology on the embedded cluster or "
                 "on Storm, or make it a transactional one (TransactionalTopologyBuilder), whose id is the batch"
             )
-        raise NotOnSparkError(
+        raise TopologyError(
             f"{spec.kind} {spec.id!r} runs inside a {type(wrapper).__name__}, which has no form on Spark: run the topology on the "
             "embedded cluster or on Storm"
         )

@@ -1,28 +1,8 @@
-"""Errors of a topology on Spark, as opposed to those inside a component."""
+"""Checks that a checkpoint belongs to what is stored beside it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from multilang.topology.errors import TopologyError
-
-if TYPE_CHECKING:
-    pass
-
-
-class NotOnSparkError(TopologyError):
-    """Spark can't express this topology, or not with these sources.
-
-    Raised before any job starts, with the component's name.
-    """
-
-
-class SparkJobError(Exception):
-    """The job can't go on; the text names the component and what to do."""
-
-
-class ComponentStartError(SparkJobError):
-    """A component's ``initialize`` failed in its Spark task, or its program could not be started."""
+from multilang.errors import SparkJobError
 
 
 def check_next(batch: int, last: int | None, where: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.sources import SourceReader
 from spark_bridge.job.spouts import EmittedReader
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.topology.errors import TopologyError
 from multilang.topology.graph import cyclic, subscribers
-from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -120,10 +120,10 @@ class Layout:
 
 
 def in_order(topology: Topology) -> list[ComponentSpec]:
-    """Return the bolts, each after all that it subscribes to. Raises NotOnSparkError for a cycle."""
+    """Return the bolts, each after all that it subscribes to. Raises TopologyError for a cycle."""
     back = cyclic(subscribers(topology.components.values()))
     if back:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"topology {topology.name!r} has a cycle through {', '.join(map(repr, sorted(back)))}, which has no order "
             "of stages on Spark: run it on the embedded cluster or on Storm"
         )

@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from multilang.errors import SparkJobError
 from multilang.runtime.task import Restarts
-from spark_bridge.job.errors import SparkJobError
 
 if TYPE_CHECKING:
     from typing import Any

@@ -7,8 +7,8 @@ from array import array
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from multilang.errors import SparkJobError
 from spark_bridge.job.blocks import REPORT
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tuples import row_of
 
 if TYPE_CHECKING:

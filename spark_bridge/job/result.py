@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.sinks import check_sink
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ class JobResult:
         Raises:
             SparkJobError: The values of one field have types that no column can have together (give ``schema`` then),
                 the stream was not kept, or the outputs were given back.
-            NotOnSparkError: The schema has a type that no value of a tuple is, or another number of columns.
+            TopologyError: The schema has a type that no value of a tuple is, or another number of columns.
         """
         from pyspark.sql import types
 
@@ -170,7 +170,7 @@ class JobResult:
         if isinstance(schema, str):
             parsed = types.DataType.fromDDL(schema)
             if not isinstance(parsed, types.StructType):
-                raise NotOnSparkError(f"schema={schema!r} names no columns; write {f'{fields[0]} {schema}'!r}")
+                raise TopologyError(f"schema={schema!r} names no columns; write {f'{fields[0]} {schema}'!r}")
             schema = parsed
         if schema is None and declared.types is not None:
             schema = declared_schema(fields, declared.types)
@@ -214,7 +214,7 @@ class JobResult:
 
         Raises:
             SparkJobError: As ``dataframe`` does.
-            NotOnSparkError: The format or mode is unknown, or the session lacks the format's package.
+            TopologyError: The format or mode is unknown, or the session lacks the format's package.
         """
         check_sink(self._spark, format, mode)
         if format == "json" and schema is None:

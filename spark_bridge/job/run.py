@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 from multilang import settings
 from multilang.component.repeats import kind_of
+from multilang.errors import SparkJobError
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.runtime.status import RunStatus
 from multilang.settings import BATCH
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
+from multilang.topology.errors import TopologyError
 from multilang.transactional.parts import late
 from spark_bridge.installed import unsuitable
 from spark_bridge.job.by_value import by_value
@@ -24,7 +26,6 @@ from spark_bridge.job.columns import check_types
 from spark_bridge.job.conclusion import conclude, counters_of
 from spark_bridge.job.cut import Cut
 from spark_bridge.job.declared import as_declared, is_transactional
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.feeds import EmittedFeed, RowFeed, sources_of
 from spark_bridge.job.fingerprint import fingerprint
 from spark_bridge.job.job import Job
@@ -110,17 +111,17 @@ def run_topology(
         The counters, the errors and the output streams.
 
     Raises:
-        NotOnSparkError: Spark can't express the topology, or the arguments don't fit. Raised before any job starts.
-        ComponentStartError: A component can't be initialized.
+        TopologyError: Spark can't express the topology, or the arguments don't fit. Raised before any job starts.
+        TaskStartError: A component can't be initialized.
         SparkJobError: The job broke off.
     """
     why_not = unsuitable(spark)
     if why_not is not None:
-        raise NotOnSparkError(f"topology {topology.name!r} can't run in this session: {why_not}")
+        raise TopologyError(f"topology {topology.name!r} can't run in this session: {why_not}")
     declared = topology.with_conf(conf or {})
     if state is not None:
         if initial_state is not None or save_state is not None:
-            raise NotOnSparkError(
+            raise TopologyError(
                 "state is the place that is read and written, so that initial_state and save_state have no meaning beside it: give "
                 "state alone, or, for two places, initial_state and save_state"
             )
@@ -174,7 +175,7 @@ class JobRun:
         spark, states, transactions = spec.spark, spec.states, spec.transactions
         for name, number, least in (("max_replays", spec.max_replays, 0), ("batch_size", spec.batch, 1)):
             if type(number) is not int or number < least:
-                raise NotOnSparkError(f"{name} is {number!r}; use a whole number from {least}")
+                raise TopologyError(f"{name} is {number!r}; use a whole number from {least}")
         settings.check(dict(spec.conf))
         self._spark = spark
         declared = spec.topology.with_conf(spec.conf)

@@ -7,16 +7,16 @@ from abc import ABC, abstractmethod
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from multilang.errors import TaskStartError
 from multilang.protocol import Ack, Emit, Error, Fail, Log, Metrics, Pid, Sync
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.child import environment
 from multilang.runtime.counters import TaskStats
-from multilang.runtime.program import ProgramDiedError, ProgramError, WaitingProgram
+from multilang.runtime.program import ProgramDiedError, WaitingProgram
 from multilang.runtime.task import IDLE_ROUNDS, Restarts
-from multilang.topology import TopologyError
 from multilang.topology.commands import local_start
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.collector import note
-from spark_bridge.job.errors import ComponentStartError, NotOnSparkError
 from spark_bridge.job.lives import Emitting, Lives
 from spark_bridge.job.tuples import joined
 
@@ -60,7 +60,7 @@ class ProgramTask(ABC):
         """Handle a message that not every component sends. Raise RemoteProtocolError for one that ends the program."""
 
     def launch(self, conf: Mapping[str, Any]) -> None:
-        """Start a program and do the handshake. Raises ComponentStartError when that fails several times in a row."""
+        """Start a program and do the handshake. Raises TaskStartError when that fails several times in a row."""
         while True:
             try:
                 command, folder = local_start(self.plan.spec, self.plan.conf)
@@ -79,17 +79,17 @@ class ProgramTask(ABC):
                 self.program.talk(lambda: self.conn.pid is not None)
                 return
             except TopologyError as error:
-                raise ComponentStartError(str(error)) from None
+                raise TaskStartError(str(error)) from None
             except ProgramDiedError as death:
                 self.wait_after(death, answered=False)
-            except ProgramError as error:
-                raise ComponentStartError(f"{self.plan}: {error}") from None
+            except TaskStartError as error:
+                raise TaskStartError(f"{self.plan}: {error}") from None
 
     def wait_after(self, death: ProgramDiedError, answered: bool) -> None:
-        """Wait until the next program is to be started. Raises ComponentStartError when there is to be none."""
+        """Wait until the next program is to be started. Raises TaskStartError when there is to be none."""
         delay = self._restarts.delay_after(death.secs, worked=self.worked, answered=answered, killed=death.killed)
         if delay is None:
-            raise ComponentStartError(f"{self.plan} can't be started: {death}")
+            raise TaskStartError(f"{self.plan} can't be started: {death}")
         time.sleep(delay)
 
     def close(self) -> None:
@@ -236,7 +236,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
     """One task. ``left``: how many tuples it may emit.
 
     A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
-    Raises SparkJobError when that was too often, and NotOnSparkError when it can't say whether it has an end.
+    Raises SparkJobError when that was too often, and TopologyError when it can't say whether it has an end.
     """
 
     kind = "spout"
@@ -276,7 +276,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
         lives = self._command("next")
         if lives and self._said is None and self.left == float("inf"):
             name = self.plan.spec.command[0]  # type: ignore[index]
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {self.plan.component!r} is the program {name!r}, whose sync does not say whether it "
                 f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
                 f"limits={{{self.plan.component!r}: 100_000}}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_bridge.job.errors import NotOnSparkError
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.watch import SPARK_ERRORS
 
 if TYPE_CHECKING:
@@ -41,15 +41,15 @@ def check_sink(spark: SparkSession, form: str, mode: str = "error") -> None:
         mode: What to do if there is something already.
 
     Raises:
-        NotOnSparkError: The format or the mode is unknown, or the session lacks the format's package.
+        TopologyError: The format or the mode is unknown, or the session lacks the format's package.
     """
     if form not in FORMATS:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"format {form!r} is none of {', '.join(FORMATS)}; for others use Spark's own writer, "
             "result.dataframe(...).write.format(...)"
         )
     if mode not in MODES:
-        raise NotOnSparkError(f"mode {mode!r} is none of {', '.join(MODES)}")
+        raise TopologyError(f"mode {mode!r} is none of {', '.join(MODES)}")
     if form not in _PACKAGES:
         return
     try:
@@ -58,7 +58,7 @@ def check_sink(spark: SparkSession, form: str, mode: str = "error") -> None:
         if "[DATA_SOURCE_NOT_FOUND]" in str(error):
             package, settings = _PACKAGES[form]
             package = package.format(spark=".".join(spark.version.split(".")[:2]))
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"this session can't write the format {form!r}: start it with spark.jars.packages={package}, if there is one for "
                 f"Spark {spark.version}, and with {settings}"
             ) from None

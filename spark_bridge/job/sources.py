@@ -8,16 +8,16 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from multilang.component.errors import ConnectorError
 from multilang.connectors.values import plain
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.stand_in import check_runs_here
 from multilang.transactional.api import AnySpout
 from spark_bridge.installed import unsuitable
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 from spark_bridge.job.watch import SPARK_ERRORS, raise_readable
-from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.exact import by_place, exact_rows
 from spark_bridge.sources.named import in_order
 from spark_bridge.sources.values import converter, kinds_of
@@ -115,7 +115,7 @@ class SourceReader:
                 values = list(row)
             else:
                 values = in_order(row, self.fields) if isinstance(row, list | tuple) else [row]
-        except SourceError as error:
+        except ConnectorError as error:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}: {error}"
             ) from None
@@ -144,14 +144,14 @@ def _sum(rows: list[list[Any]]) -> int:
 def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:
     """Return the source of a spout's stream as an RDD, and the kinds of a DataFrame's columns.
 
-    Raises NotOnSparkError for what can't be a source.
+    Raises TopologyError for what can't be a source.
     """
     from pyspark import RDD
 
     if isinstance(given, RDD):
         return given, []
     if getattr(given, "isStreaming", False):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the source of {component!r} is a streaming DataFrame, which has no end: run it with stream_topology, or read it "
             "with spark.read"
         )
@@ -164,29 +164,29 @@ def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) 
 def columns_of(component: str, fields: Sequence[str], given: Any) -> DataFrame:
     """Return a stream's fields out of a DataFrame, streaming or not.
 
-    Raises NotOnSparkError as ``rows_of`` does.
+    Raises TopologyError as ``rows_of`` does.
     """
     schema = getattr(given, "schema", None)
     if schema is None or not hasattr(given, "columns"):
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the source of {component!r} is an RDD or a DataFrame, not {shown(given, _MAX_SHOWN)}; "
             "make one of a list with sc.parallelize(...)"
         )
     names = list(given.columns)
     missing = [field for field in fields if field not in names]
     if missing:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the DataFrame for {component!r} has no column {missing[0]!r}; its stream's fields are "
             f"{', '.join(fields)}, its columns {', '.join(names)}: rename them with withColumnRenamed, or in the file"
         )
     twice = [field for field in fields if names.count(field) > 1]
     if twice:
-        raise NotOnSparkError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
+        raise TopologyError(f"the DataFrame for {component!r} has two columns {twice[0]!r}; rename one")
     wanted = by_place(given).select(*[f"c{names.index(field)}" for field in fields]).toDF(*fields)
     try:
         kinds_of(wanted.schema)
-    except SourceError as error:
-        raise NotOnSparkError(f"the DataFrame for {component!r}: {error}") from error
+    except ConnectorError as error:
+        raise TopologyError(f"the DataFrame for {component!r}: {error}") from error
     return wanted
 
 
@@ -199,7 +199,7 @@ def fields_of_rows(spec: ComponentSpec, stream: str) -> tuple[str, ...]:
 def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[str, str], Any]:
     """Return the sources by (spout, stream).
 
-    Raises NotOnSparkError for one of an unknown spout or stream, and for what belongs to another library.
+    Raises TopologyError for one of an unknown spout or stream, and for what belongs to another library.
     """
     found: dict[tuple[str, str], Any] = {}
     for key, given in sources.items():
@@ -207,24 +207,24 @@ def check_sources(topology: Topology, sources: Mapping[Any, Any]) -> dict[tuple[
         spec = topology.components.get(component)
         if spec is None or spec.kind != "spout":
             what = "is a bolt" if spec is not None else "is no component"
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: {component!r} {what} of topology {topology.name!r}; name a spout: "
                 f"{did_you_mean(str(component), topology.spouts)}"
             )
         if stream is None:
             stream = next(iter(spec.streams)) if len(spec.streams) == 1 else "default"
         if stream not in spec.streams:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: spout {component!r} has no stream {stream!r}; name one by ({component!r}, stream): "
                 f"{did_you_mean(stream, spec.streams)}"
             )
         if (component, stream) in found:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"sources: stream {stream!r} of {component!r} has two sources; union() makes one of them"
             )
         why_not = unsuitable(given)
         if why_not is not None:
-            raise NotOnSparkError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
+            raise TopologyError(f"the {type(given).__name__} for {component!r} can't be its source: {why_not}")
         found[component, stream] = given
     check_runs_here(topology, "Spark", {component for component, _ in found})
     return found

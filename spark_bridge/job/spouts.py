@@ -14,6 +14,7 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
+from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.runtime.counters import TaskStats
@@ -23,8 +24,8 @@ from multilang.runtime.plan import Route, TaskPlan
 from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS
 from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
+from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent
-from spark_bridge.job.errors import ComponentStartError, NotOnSparkError, SparkJobError
 from spark_bridge.job.lives import Emitting, Lives
 from spark_bridge.job.shell import ShellSpoutTask
 
@@ -41,11 +42,11 @@ if TYPE_CHECKING:
 
 
 def check_bound(spec: ComponentSpec, limit: int | None) -> None:
-    """Raise NotOnSparkError for a spout that has no end."""
+    """Raise TopologyError for a spout that has no end."""
     if isinstance(spec.component, ShellComponent):
         return  # the answer to its first next shows whether it can say when it is exhausted
     if getattr(type(spec.component), "exhausted", None) is Spout.exhausted and limit is None:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"spout {spec.id!r} has no end that Spark could wait for: give it a source, {{{spec.id!r}: rdd}}, define "
             f"exhausted() in {type(spec.component).__name__}, or bound it, limits={{{spec.id!r}: 100_000}}"
         )
@@ -127,7 +128,7 @@ class _Task(Emitting):
                 said = describe(error, component, None, "in initialize")
                 wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
                 if attempt == START_ATTEMPTS or wrong:
-                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
                 self.links.report(self.plan, said)
         if self.position is not None:
             component.seek(self.position)

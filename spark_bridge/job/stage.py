@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from multilang import __version__
 from multilang.child.garbage import collect_rarely
-from spark_bridge.job.errors import SparkJobError
+from multilang.errors import SparkJobError
 from spark_bridge.job.worker import StageWorker
 from spark_bridge.loaded import freeze_once
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from typing import TYPE_CHECKING, NamedTuple
 
+from multilang.errors import SparkJobError
 from multilang.state.api import KeyValueState
 from multilang.state.bolt import promise_state
 from multilang.state.checked import state_of, txids_of
@@ -17,7 +18,6 @@ from multilang.state.providers import provider_from
 from multilang.state.serializers import Serializer
 from multilang.state.stored import Saved, StoredState
 from multilang.store.opening import carry
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
 if TYPE_CHECKING:

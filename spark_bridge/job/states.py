@@ -16,7 +16,6 @@ from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.bolt import Stateful
 from multilang.state.checked import check_whole, noted_whole
 from multilang.state.databases import MemoryStateProvider
-from multilang.state.errors import StateError
 from multilang.state.names import (
     COMMITTED,
     COMMITTING,
@@ -33,9 +32,11 @@ from multilang.state.settings import CONFIG, PROVIDER, divided_otherwise
 from multilang.state.source import POSITION, SourceExecutor
 from multilang.state.steps import Steps
 from multilang.store.calls import is_own
+from multilang.store.errors import StateError
 from multilang.store.interface import Store
 from multilang.store.opening import is_url, open_store
-from spark_bridge.job.errors import NotOnSparkError, check_next, check_rows
+from multilang.topology.errors import TopologyError
+from spark_bridge.job.errors import check_next, check_rows
 from spark_bridge.job.stateful import Saving, open_state
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def conf_of(where: Where) -> dict[str, Any]:
     try:
         open_store(url, setting="state").close()
     except ConfigError as problem:
-        raise NotOnSparkError(str(problem)) from None
+        raise TopologyError(str(problem)) from None
     return {PROVIDER: None, CONFIG: {}, STORE: url}
 
 
@@ -115,7 +116,7 @@ class States(_Begun):
     ``where``: None for the place in the conf.
 
     ``conf``: the entries with which a task reads them. Raises StateError for a store that can't be used,
-    NotOnSparkError for states of another topology.
+    TopologyError for states of another topology.
     """
 
     def __init__(self, topology: Topology, where: Where | None) -> None:
@@ -323,7 +324,7 @@ class States(_Begun):
             before = stored.get(component, tasks)
             if before != tasks:
                 is_source = isinstance(self.topology[component].component, SourceExecutor)
-                raise NotOnSparkError(divided_otherwise(component, before, tasks, self.describe(), is_source))
+                raise TopologyError(divided_otherwise(component, before, tasks, self.describe(), is_source))
         self._coordinator.put(TASKS_KEY, {**stored, **self._tasks()})
 
 
@@ -334,7 +335,7 @@ def initial_and_saved(
     if not is_stateful(topology):
         if initial is None and save is None:
             return None, None
-        raise NotOnSparkError(
+        raise TopologyError(
             f"topology {topology.name!r} has no stateful bolt, whose state could be read or saved: leave out state, initial_state and save_state"
         )
     same = initial is not None and save is not None and conf_of(initial) == conf_of(save)

@@ -10,6 +10,7 @@ from multilang.component.clock import MovableClock
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
 from multilang.component.timers import NEVER, TaskTimers
+from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
 from multilang.runtime.counters import TaskStats
 from multilang.runtime.task import START_ATTEMPTS
@@ -17,7 +18,6 @@ from multilang.runtime.tuples import Origin
 from multilang.state.checkpointed import anchored_only
 from multilang.windowing.bolt import WindowedBolt
 from spark_bridge.job.collector import SparkBoltCollector, note
-from spark_bridge.job.errors import ComponentStartError, SparkJobError
 from spark_bridge.job.keep import kept, restore
 from spark_bridge.job.tuples import SparkTuple
 
@@ -84,7 +84,7 @@ class StageBolt:
             except (Exception, SystemExit) as error:
                 if attempt == START_ATTEMPTS:
                     said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
-                    raise ComponentStartError(f"{self.plan} can't be started: {said}") from error
+                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
         if state is not None:
             restore(component, state, self.saved)
 

@@ -17,9 +17,9 @@ from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
+from multilang.errors import SparkJobError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.tasks import StageBolt
 
 if TYPE_CHECKING:

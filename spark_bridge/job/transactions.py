@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.errors import SparkJobError
 from multilang.runtime.plan import storm_id
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.names import CURRENT, METADATA, RUNS
 from multilang.transactional.parts import coordinator_in
 from multilang.transactional.runs import check_runs
 from multilang.transactional.stores import open_state
-from spark_bridge.job.errors import SparkJobError, check_next, check_rows
+from spark_bridge.job.errors import check_next, check_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from uuid import uuid4
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from spark_bridge.job.errors import ComponentStartError, SparkJobError
+from multilang.errors import SparkJobError, TaskStartError
 from spark_bridge.python import what_is_missing, why_none_runs
 from spark_bridge.sources.errors import without_traces
 
@@ -137,8 +137,8 @@ def brief(error: Exception) -> SparkJobError:
 
 
 _UNKNOWN = "the Spark job failed"
-_OF_A_JOB = re.compile(r".*spark_bridge\.job\.errors\.(\w+): (.*)", re.DOTALL)
-_OF_A_COLUMN = re.compile(r".*\[USER_RAISED_EXCEPTION\] spark_bridge\.sources\.errors\.(\w+): (.*)", re.DOTALL)
+_OF_A_JOB = re.compile(r".*multilang\.(?:topology\.)?errors\.(\w+): (.*)", re.DOTALL)
+_OF_A_COLUMN = re.compile(r".*\[USER_RAISED_EXCEPTION\] multilang\.component\.errors\.(\w+): (.*)", re.DOTALL)
 
 
 def raise_readable(error: Exception) -> NoReturn:
@@ -155,7 +155,7 @@ def readable(error: Exception) -> SparkJobError:
     ours = _OF_A_JOB.match(text) or _OF_A_COLUMN.match(text)  # the first may tell of an error of a source
     if ours is not None:
         said = without_traces(ours[2])
-        return (ComponentStartError if ours[1] == "ComponentStartError" else SparkJobError)(said)
+        return (TaskStartError if ours[1] == "TaskStartError" else SparkJobError)(said)
     none_runs = why_none_runs(text)
     if none_runs is not None:
         return SparkJobError(none_runs)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import gc
 from hashlib import blake2b
 
+from multilang.component.errors import ChangedRowsError, ConnectorError
 from multilang.protocol.codec import loads
 from multilang.protocol.errors import shown
-from spark_bridge.sources.errors import ChangedRowsError, SourceError
 from spark_bridge.sources.named import in_order
 from spark_bridge.sources.values import converter, encoded
 
@@ -79,7 +79,7 @@ class RowText:
     def values(self, row: Any) -> list[Any]:
         """Return the row's values as JSON has them.
 
-        Raises SourceError with the field's name for a value that has no JSON form.
+        Raises ConnectorError with the field's name for a value that has no JSON form.
         """
         values = self._row(row)
         if not all(value is None or value is True or value is False or _is_ascii(value) for value in values):
@@ -102,7 +102,7 @@ class RowText:
                 return values
         elif width == 1:
             return [row]
-        raise SourceError(
+        raise ConnectorError(
             f"the row {shown(row, 200)} is no {width} values for the fields {list(self.fields)!r}; map the RDD to tuples "
             "of that length, or name its fields with fields="
         )
@@ -128,8 +128,8 @@ def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows:
             before, index, texts = chain, index + 1, []
         try:
             texts.append(text_of(row))
-        except SourceError as error:
-            raise SourceError(f"partition {partition}, offset {offset}: {error}") from None
+        except ConnectorError as error:
+            raise ConnectorError(f"partition {partition}, offset {offset}: {error}") from None
     data = f"[{','.join(texts)}]".encode()
     yield index, len(texts), before, chain_of(before, data), True, data
 

@@ -18,9 +18,9 @@ import struct
 from multiprocessing.connection import Connection
 from time import monotonic
 
+from multilang.component.errors import ConnectorError, SourceUnavailable
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import SECRET_FILE
-from spark_bridge.sources.errors import SourceError, SourceUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def secret(variable: str = SECRET, file: str | None = None) -> bytes:
         file: The file that has it; white space around it does not count.
 
     Raises:
-        SourceError: There is no secret, or it is too short.
+        ConnectorError: There is no secret, or it is too short.
     """
     if file is None:
         place, text = f"the environment variable {variable}", os.environ.get(variable, "")
@@ -56,12 +56,12 @@ def secret(variable: str = SECRET, file: str | None = None) -> bytes:
             with open(file, encoding="utf-8") as opened:
                 text = opened.read().strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise SourceError(
+            raise ConnectorError(
                 f"the secret of the served source can't be read from {place[:-1]}: {error}; put the serving driver's there, on "
                 "each machine that has a task of the spout, readable for the user of its workers alone"
             ) from None
     if len(text) < SHORTEST_SECRET:
-        raise SourceError(
+        raise ConnectorError(
             f"{place} has {'no secret' if not text else f'{len(text)} characters only'}; set it to "
             f"the serving driver's, of at least {SHORTEST_SECRET} characters (python -c 'import secrets; "
             "print(secrets.token_hex(32))')"
@@ -101,7 +101,7 @@ class Channel:
         """Authenticate both ends.
 
         ``first``: this end, the server's, asks first. ``secret_file``: the file that has this end's secret, for the
-        message. Raises SourceError if the secrets differ.
+        message. Raises ConnectorError if the secrets differ.
         """
         end = monotonic() + self._secs
         try:
@@ -109,12 +109,12 @@ class Channel:
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
         except ValueError:
-            raise SourceError("the other end speaks another protocol; is this the port that serve() told?") from None
+            raise ConnectorError("the other end speaks another protocol; is this the port that serve() told?") from None
         if not same:
             fix = "give both the same in their environment"
             if secret_file is not None:
                 fix = f"put the serving driver's into {_named_file(secret_file)}"
-            raise SourceError(f"the two ends do not have the same secret; {fix}")
+            raise ConnectorError(f"the two ends do not have the same secret; {fix}")
 
     def _proves_as_server(self, key: bytes, end: float) -> bool:
         ours = os.urandom(_RANDOM)
@@ -182,7 +182,7 @@ class Channel:
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended: {error!r}") from None
         except ValueError:
-            raise SourceError("the other end speaks another protocol") from None
+            raise ConnectorError("the other end speaks another protocol") from None
 
     def close(self) -> None:
         """Shut the connection down, from any thread. A thread that waits for it gets an error."""
@@ -213,7 +213,7 @@ def connect(
     """Connect to a driver that serves.
 
     ``secret_file``: the file that has the secret, for the message about another one. Raises SourceUnavailable when the
-    driver does not answer, SourceError for another secret.
+    driver does not answer, ConnectorError for another secret.
     """
     try:
         sock = socket.create_connection((host, port), timeout=stalled_secs)

@@ -1,30 +1,8 @@
-"""Errors of a source, between a spout and the partitions that it reads."""
+"""The texts of errors that come through Spark."""
 
 from __future__ import annotations
 
 import re
-
-from multilang.component.errors import UnrecoverableError
-
-
-class SourceError(Exception):
-    """A source can't be used as asked; the text names it and the remedy. A retry would not help."""
-
-
-class SourceUnavailable(SourceError):
-    """The source does not answer at present: its driver is gone or busy, or a file system is unreachable.
-
-    A retry may help.
-    """
-
-
-class ChangedRowsError(SourceError, UnrecoverableError):
-    """The same offsets gave other rows than before: the RDD is not deterministic, or this is another source."""
-
-
-class OtherFieldsError(SourceError, UnrecoverableError):
-    """A spout declares other fields than its source has. A retry would not help."""
-
 
 _BEHIND = re.compile(r"\n\n?\tat |(?:\s+SQLSTATE: [0-9A-Z]{5})+(?=\s*(?:\n|$))")
 
@@ -32,7 +10,3 @@ _BEHIND = re.compile(r"\n\n?\tat |(?:\s+SQLSTATE: [0-9A-Z]{5})+(?=\s*(?:\n|$))")
 def without_traces(text: str) -> str:
     """Return the text of an error without the traces and the code that Spark has behind it."""
     return _BEHIND.split(text, maxsplit=1)[0].rstrip()
-
-
-class DamagedError(SourceError):
-    """A published file is not what was written: it was cut short, altered, or replaced."""

@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from spark_bridge.sources.errors import SourceError
+from multilang.component.errors import ConnectorError
 from spark_bridge.sources.values import kinds_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _TIMES = frozenset(["date", "timestamp", "timestamp_ntz"])
 _TEXTS = frozenset(["string", "char", "varchar"])
 _MAX_SHOWN = 200  # characters of a value in a message
-_RAISED = f"{SourceError.__module__}.{SourceError.__name__}: "  # as if Python had raised it
+_RAISED = f"{ConnectorError.__module__}.{ConnectorError.__name__}: "  # as if Python had raised it
 
 
 def exact_rows(frame: DataFrame) -> tuple[RDD[Any], list[Kind]]:
@@ -38,7 +38,7 @@ def exact_rows(frame: DataFrame) -> tuple[RDD[Any], list[Kind]]:
         frame: The DataFrame.
 
     Raises:
-        SourceError: A column's type has no JSON form.
+        ConnectorError: A column's type has no JSON form.
     """
     kinds = kinds_of(frame.schema)
     placed = checked(frame)

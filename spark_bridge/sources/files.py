@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from multilang.component.errors import ConnectorError, SourceUnavailable
 from multilang.connectors.urls import move_file, packages_of_url
 from multilang.extras import imported
 from multilang.protocol.codec import dumps, loads
-from spark_bridge.sources.errors import DamagedError, SourceError, SourceUnavailable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ def packages_for(url: str) -> dict[str, str]:
 
 
 class Folder:
-    """A folder on any file system that fsspec knows, by its URL. Raises SourceError for an unknown file system."""
+    """A folder on any file system that fsspec knows, by its URL. Raises ConnectorError for an unknown file system."""
 
     def __init__(self, url: str) -> None:
-        core = imported("fsspec.core", "spark", "a published source", error=SourceError)
+        core = imported("fsspec.core", "spark", "a published source", error=ConnectorError)
         self.url = url
         try:
             self.fs, path = core.url_to_fs(url)
         except (ImportError, ValueError) as error:
-            raise SourceError(f"{url!r} can't be opened: {error}") from None
+            raise ConnectorError(f"{url!r} can't be opened: {error}") from None
         self.path = path.rstrip("/")
 
     def place(self, name: str) -> str:
@@ -51,12 +51,19 @@ class Folder:
     def read(self, name: str, start: int | None = None, end: int | None = None) -> bytes:
         """Return a file, or a part of it.
 
-        Raises DamagedError when it does not exist, SourceUnavailable for other failures.
+        Raises ConnectorError when it does not exist, SourceUnavailable for other failures.
         """
+        data = self.find(name, start, end)
+        if data is None:
+            raise ConnectorError(f"{self.url} has no {name}: it was removed, or published anew since")
+        return data
+
+    def find(self, name: str, start: int | None = None, end: int | None = None) -> bytes | None:
+        """Return a file, or a part of it; None if it does not exist. Raises SourceUnavailable for other failures."""
         try:
             return self.fs.cat_file(self.place(name), start=start, end=end)  # type: ignore[no-any-return]
         except FileNotFoundError:
-            raise DamagedError(f"{self.url} has no {name}: it was removed, or published anew since") from None
+            return None
         except OSError as error:
             raise SourceUnavailable(f"{name} of {self.url} can't be read: {error}") from None
 
@@ -83,33 +90,42 @@ def checksum(data: bytes) -> str:
 
 
 def verified(folder: Folder, name: str, start: int, size: int, due: str) -> bytes:
-    """Return a part of a file. Raises DamagedError unless it is what was written."""
+    """Return a part of a file. Raises ConnectorError unless it is what was written."""
     data = folder.read(name, start, start + size)
     if len(data) != size:
-        raise DamagedError(
+        raise ConnectorError(
             f"{name} of {folder.url} is cut short: {start + len(data)} bytes, of {start + size} at least"
         )
     if checksum(data) != due:
-        raise DamagedError(f"{name} of {folder.url} was altered: bytes {start} to {start + size} have another checksum")
+        raise ConnectorError(
+            f"{name} of {folder.url} was altered: bytes {start} to {start + size} have another checksum"
+        )
     return data
 
 
 def manifest_of(folder: Folder) -> dict[str, Any]:
-    """Return the manifest. Raises SourceError when nothing was published there, DamagedError when it was altered."""
+    """Return the manifest. Raises ConnectorError when nothing was published there, or it was altered."""
+    manifest = stored_manifest(folder)
+    if manifest is None:
+        raise ConnectorError(
+            f"{MANIFEST} of {folder.url} was altered: it is no manifest, or does not have its own checksum"
+        )
+    return manifest
+
+
+def stored_manifest(folder: Folder) -> dict[str, Any] | None:
+    """Return the manifest; None if it was altered. Raises ConnectorError when nothing was published there."""
+    data = folder.find(MANIFEST)
+    if data is None:
+        raise ConnectorError(f"nothing was published at {folder.url}: it has no {MANIFEST}")
     try:
-        data = folder.read(MANIFEST)
-    except DamagedError:
-        raise SourceError(f"nothing was published at {folder.url}: it has no {MANIFEST}") from None
-    try:
-        manifest = loads(data)
+        manifest: dict[str, Any] = loads(data)
         seal = manifest.pop("checksum")
         if manifest["format"] != FORMAT:
-            raise SourceError(f"{folder.url} has the format {manifest['format']!r}; this is for {FORMAT!r}")
+            raise ConnectorError(f"{folder.url} has the format {manifest['format']!r}; this is for {FORMAT!r}")
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it is no manifest") from None
-    if seal != checksum(dumps(manifest).encode()):
-        raise DamagedError(f"{MANIFEST} of {folder.url} was altered: it does not have its own checksum")
-    return manifest  # type: ignore[no-any-return]
+        return None
+    return manifest if seal == checksum(dumps(manifest).encode()) else None
 
 
 def sealed(manifest: dict[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import deque
 
 from multilang.checksums import FORM, extended
-from spark_bridge.sources.errors import ChangedRowsError
+from multilang.component.errors import ChangedRowsError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ConnectorError
 from multilang.plain import plain_rows
-from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.named import in_order
 from spark_bridge.sources.source import PartitionSource
 
@@ -24,7 +24,7 @@ class ListSource(PartitionSource):
         name: The source's name in messages.
 
     Raises:
-        SourceError: A row has another number of values than there are fields.
+        ConnectorError: A row has another number of values than there are fields.
     """
 
     waits = False
@@ -42,7 +42,7 @@ class ListSource(PartitionSource):
         for number, partition in enumerate(self._partitions):
             for offset, row in enumerate(partition):
                 if len(row) != width:
-                    raise SourceError(
+                    raise ConnectorError(
                         f"row {offset} of partition {number} has {len(row)} values for {width} fields {list(fields)!r}"
                     )
 

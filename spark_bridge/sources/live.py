@@ -17,12 +17,13 @@ from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from multilang.component.errors import ConnectorError, SourceUnavailable
 from spark_bridge.installed import unsuitable
 from spark_bridge.loaded import freeze_once
 from spark_bridge.python import what_is_missing, why_none_runs
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, Chains, RowText, Width, blocks_of
 from spark_bridge.sources.blocksource import BlockSource
-from spark_bridge.sources.errors import SourceError, SourceUnavailable, without_traces
+from spark_bridge.sources.errors import without_traces
 from spark_bridge.sources.exact import exact_rows
 from spark_bridge.sources.workers import Workers
 
@@ -59,7 +60,7 @@ class RDDSource(BlockSource):
         block_rows: The number of rows that are sent to a spout's process at once.
 
     Raises:
-        SourceError: A column's type has no JSON form.
+        ConnectorError: A column's type has no JSON form.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class RDDSource(BlockSource):
         super().__init__()
         rdd, named, kinds = rdd_and_kinds(rows, fields)
         if block_rows < 1:
-            raise SourceError(f"block_rows={block_rows}: a block has at least one row")
+            raise ConnectorError(f"block_rows={block_rows}: a block has at least one row")
         self._tag = f"rdd-{uuid.uuid4().hex}"
         self._name = name or f"an RDD of {rdd.getNumPartitions()} partitions"
         self._fields = named
@@ -89,7 +90,7 @@ class RDDSource(BlockSource):
         self._finished: set[int] = set()
         self._width = Width(READ_AHEAD_BYTES)
         self._ahead = Workers(_JOBS_AHEAD, "read-ahead")
-        self._failed: SourceError | None = None
+        self._failed: ConnectorError | None = None
         self._closed = False
         if persist:
             self._keep()
@@ -115,7 +116,7 @@ class RDDSource(BlockSource):
         return self._block_rows
 
     @property
-    def failed(self) -> SourceError | None:
+    def failed(self) -> ConnectorError | None:
         """The error after which nothing more can be read, such as changed rows or a failed job, or None."""
         return self._failed
 
@@ -128,11 +129,11 @@ class RDDSource(BlockSource):
 
         Raises:
             ChangedRowsError: The rows have changed.
-            SourceError: There is no such partition, or a job failed.
+            ConnectorError: There is no such partition, or a job failed.
             SourceUnavailable: The source was closed.
         """
         if not 0 <= partition < self._partitions:
-            raise SourceError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
+            raise ConnectorError(f"{self._name!r} has no partition {partition}, only 0 to {self._partitions - 1}")
         if self._failed is not None:
             raise self._failed
         with self._lock:
@@ -145,7 +146,7 @@ class RDDSource(BlockSource):
             if not self._closed:
                 raise
             raise SourceUnavailable(f"the source {self._name!r} was closed") from None
-        except SourceError as error:
+        except ConnectorError as error:
             self._failed = error  # rows that were given out can't be read again, which concerns every reader
             raise
 
@@ -195,7 +196,7 @@ class RDDSource(BlockSource):
         return _View(self)  # each task of an embedded cluster in this process decodes its own blocks
 
     def __reduce__(self) -> Any:
-        raise SourceError(
+        raise ConnectorError(
             "an RDDSource lives in the Spark driver and can't be given to another process; "
             "serve(rdd).source can: it reads from here over a socket"
         )
@@ -358,7 +359,7 @@ class _Share:
     def result(self) -> list[Block]:
         try:
             return [self._block.result()]
-        except SourceError:
+        except ConnectorError:
             return self._source.run(self._partition, 0, 1)
 
 
@@ -508,7 +509,7 @@ def rdd_and_kinds(
 ) -> tuple[RDD[Any], tuple[str, ...], list[Kind] | None]:
     """Return the RDD, the fields, and the kinds of a DataFrame's columns.
 
-    Raises SourceError for types without a JSON form.
+    Raises ConnectorError for types without a JSON form.
     """
     from pyspark import RDD
     from pyspark.errors import PySparkException
@@ -517,12 +518,12 @@ def rdd_and_kinds(
         return rows, tuple(fields or ("value",)), None
     why_not = unsuitable(rows)
     if why_not is not None:
-        raise SourceError(f"{type(rows).__name__} can't be a source: {why_not}")
+        raise ConnectorError(f"{type(rows).__name__} can't be a source: {why_not}")
     schema = getattr(rows, "schema", None)
     if schema is None:
-        raise SourceError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
+        raise ConnectorError(f"a source is made of an RDD or a DataFrame, not of {type(rows).__name__}")
     if getattr(rows, "isStreaming", False):
-        raise SourceError(
+        raise ConnectorError(
             "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
             "spark_bridge.stream.stream_topology"
         )
@@ -532,7 +533,7 @@ def rdd_and_kinds(
         raise source_error(error, "the DataFrame can't be read") from None
     names = tuple(field.name for field in schema.fields)
     if fields is not None and len(fields) != len(names):
-        raise SourceError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
+        raise ConnectorError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
     return rdd, tuple(fields or names), kinds
 
 
@@ -548,15 +549,15 @@ _PASSING = (
 )
 
 
-def source_error(error: Exception, what: str) -> SourceError:
+def source_error(error: Exception, what: str) -> ConnectorError:
     """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
     text = str(error)
-    _, ours, said = text.rpartition("spark_bridge.sources.errors.SourceError: ")
+    _, ours, said = text.rpartition("multilang.component.errors.ConnectorError: ")
     if ours:
-        return SourceError(without_traces(said))
+        return ConnectorError(without_traces(said))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):
         return SourceUnavailable(f"{what}: an executor or its Python was lost")
     why = why_none_runs(text) or what_is_missing(text) or (python or lines or [repr(error)])[-1 if python else 0]
-    return SourceError(f"{what}: {why[:500]}")
+    return ConnectorError(f"{what}: {why[:500]}")

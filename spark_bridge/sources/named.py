@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from spark_bridge.sources.errors import SourceError
+from multilang.component.errors import ConnectorError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def in_order(row: Sequence[Any], fields: tuple[str, ...]) -> list[Any]:
         fields: The stream's fields.
 
     Raises:
-        SourceError: Some fields are among the row's names, at other places, so that neither names nor places can be meant.
+        ConnectorError: Some fields are among the row's names, at other places, so that neither names nor places can be meant.
     """
     kind = type(row)
     if kind is tuple or kind is list:
@@ -40,13 +40,13 @@ def _places(names: tuple[str, ...], fields: tuple[str, ...]) -> tuple[int, ...] 
         return None
     twice = [field for field in fields if names.count(field) > 1]
     if twice:
-        raise SourceError(f"the row has two values {twice[0]!r}, of {', '.join(names)}; rename one")
+        raise ConnectorError(f"the row has two values {twice[0]!r}, of {', '.join(names)}; rename one")
     if all(field in names for field in fields):
         return tuple(map(names.index, fields))
     moved = [field for place, field in enumerate(fields) if field in names and names.index(field) != place]
     if moved:
         missing = [field for field in fields if field not in names]
-        raise SourceError(
+        raise ConnectorError(
             f"the row's values are {', '.join(names)}, and the fields {', '.join(fields)}: {moved[0]!r} stands elsewhere, and "
             f"{missing[0]!r} is not there; give the values the fields' names, or map the rows to plain tuples in the fields' order"
         )

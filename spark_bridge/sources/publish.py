@@ -9,12 +9,12 @@ import uuid
 from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
+from multilang.component.errors import ConnectorError
 from multilang.protocol.codec import dumps
 from spark_bridge.loaded import freeze_once
 from spark_bridge.sources.blocks import RowText
-from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.exact import checked
-from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, manifest_of, sealed
+from spark_bridge.sources.files import FORMAT, JSON, MANIFEST, Folder, checksum, sealed, stored_manifest
 from spark_bridge.sources.live import rdd_and_kinds, source_error
 from spark_bridge.sources.published import PublishedSource
 
@@ -53,28 +53,27 @@ def publish(
         The published source.
 
     Raises:
-        SourceError: A column's type has no JSON form, there is no column, or something is published at ``url`` already.
+        ConnectorError: A column's type has no JSON form, there is no column, or something is published at ``url`` already.
     """
     if group_rows < 1:
-        raise SourceError(f"group_rows={group_rows}: a row group has at least one row")
+        raise ConnectorError(f"group_rows={group_rows}: a row group has at least one row")
     rdd, names, kinds = rdd_and_kinds(rows, fields)
     if not names:
-        raise SourceError(
+        raise ConnectorError(
             "the DataFrame has no columns, and a file of Parquet's no rows then: select a column, such as lit(1)"
         )
     folder = Folder(url)
     before: dict[str, Any] | None = None
     if MANIFEST in folder.names():
         if not overwrite:
-            raise SourceError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
-        try:
-            before = manifest_of(folder)
-        except DamagedError:
-            pass  # its files can't be told from others any more, so they stay
+            raise ConnectorError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
+        before = stored_manifest(
+            folder
+        )  # if it was altered, its files can't be told from others any more, so they stay
     try:
         folder.fs.makedirs(folder.path, exist_ok=True)
     except OSError as error:
-        raise SourceError(f"{url} can't be made a folder: {error}") from None
+        raise ConnectorError(f"{url} can't be made a folder: {error}") from None
     name = uuid.uuid4().hex
     try:
         if kinds is None:
@@ -90,7 +89,7 @@ def publish(
     for _, file, *_ in told:
         if file not in there:
             _sweep(folder, name, keep=())
-            raise SourceError(
+            raise ConnectorError(
                 f"{url} is not one folder for all: an executor wrote {file} there, and the driver does not see it; publish to "
                 "a file system that all machines and processes share"
             )
@@ -151,8 +150,8 @@ class _RowsWritten:
         for offset, row in enumerate(rows):
             try:
                 values = self._text_of.values(row)
-            except SourceError as error:
-                raise SourceError(f"partition {partition}, offset {offset}: {error}") from None
+            except ConnectorError as error:
+                raise ConnectorError(f"partition {partition}, offset {offset}: {error}") from None
             for column, value in zip(columns, values, strict=True):
                 column.append(dumps(value))
             if len(columns[0]) == self._group_rows:

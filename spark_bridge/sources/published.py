@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 
+from multilang.component.errors import ConnectorError
 from multilang.connectors.values import plain
 from multilang.extras import imported
 from multilang.protocol.codec import loads
-from spark_bridge.sources.errors import DamagedError, SourceError
 from spark_bridge.sources.files import JSON, Folder, checksum, manifest_of, packages_for, verified
 from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import converter
@@ -68,7 +68,7 @@ class PublishedSource(PartitionSource):
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
         about = self._about()["partitions"]
         if not 0 <= partition < len(about):
-            raise SourceError(f"{self.url} has no partition {partition}, only 0 to {len(about) - 1}")
+            raise ConnectorError(f"{self.url} has no partition {partition}, only 0 to {len(about) - 1}")
         if offset >= about[partition]["rows"]:
             return ()
         part = self._part(partition)
@@ -123,7 +123,7 @@ class _PublishedPart:
         name = f"{self._file.rpartition('.')[0]}.json"
         text = folder.read(name)
         if checksum(text) != about["index"]:
-            raise DamagedError(f"{name} of {folder.url} was altered: it has another checksum than the manifest says")
+            raise ConnectorError(f"{name} of {folder.url} was altered: it has another checksum than the manifest says")
         index = loads(text)
         self._groups: list[list[Any]] = index["groups"]
         self._footer: list[Any] = index["footer"]
@@ -140,7 +140,7 @@ class _PublishedPart:
         return group, self._starts[group]
 
     def rows(self, group: int) -> Sequence[Row]:
-        """Return the rows of a group. Raises DamagedError unless the file is what was written."""
+        """Return the rows of a group. Raises ConnectorError unless the file is what was written."""
         parquet = _parquet()
         if self._metadata is None:
             start, size, seal = self._footer
@@ -213,4 +213,4 @@ class _Sparse(io.RawIOBase):
 
 
 def _parquet() -> Any:
-    return imported("pyarrow.parquet", "spark", "a published source", error=SourceError)
+    return imported("pyarrow.parquet", "spark", "a published source", error=ConnectorError)

@@ -11,8 +11,7 @@ from collections import deque
 from threading import Condition, Thread
 from time import monotonic
 
-from multilang.component.errors import UnrecoverableError
-from spark_bridge.sources.errors import SourceError, SourceUnavailable
+from multilang.component.errors import ConnectorError, SourceUnavailable, UnrecoverableError
 from spark_bridge.sources.source import Progress
 
 TYPE_CHECKING = False
@@ -177,11 +176,11 @@ class ReadAhead:
             except SourceUnavailable as error:
                 if not self._wait_out(error):
                     return
-            except (SourceError, UnrecoverableError) as error:
+            except (ConnectorError, UnrecoverableError) as error:
                 self._fail(error)
                 return
             except Exception as error:  # noqa: BLE001  # a source may raise anything; it is for the spout
-                failure = SourceError(f"the source can't be read: {error!r}")
+                failure = ConnectorError(f"the source can't be read: {error!r}")
                 failure.__cause__ = error
                 self._fail(failure)
                 return
@@ -199,7 +198,7 @@ class ReadAhead:
         """Contact the source, so that it notices that its driver was started anew while nothing was wanted from it."""
         try:
             self._source.keep_in_touch()
-        except SourceError:
+        except ConnectorError:
             pass  # the next read will raise it
 
     def _job(self) -> Callable[[], None] | None:
@@ -256,7 +255,7 @@ class ReadAhead:
         partition, offset = self._wanted[0]
         rows = self._source.read(partition, offset, 1)
         if not rows:
-            raise SourceError(f"partition {partition} of {self._source.name!r} has no row {offset} any more")
+            raise ConnectorError(f"partition {partition} of {self._source.name!r} has no row {offset} any more")
         with self._changed:
             self._wanted.popleft()
             self._again.append((partition, offset, rows[0]))

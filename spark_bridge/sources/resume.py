@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_bridge.sources.errors import ChangedRowsError
+from multilang.component.errors import ChangedRowsError
 from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False

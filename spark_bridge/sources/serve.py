@@ -13,11 +13,11 @@ from concurrent.futures import TimeoutError as NotYet
 from threading import Condition
 from typing import TYPE_CHECKING
 
+from multilang.component.errors import ChangedRowsError, ConnectorError, SourceUnavailable
 from multilang.extras import imported
 from multilang.listening.accepting import Connection, Listener, bind
 from multilang.listening.loops import LoopThread
 from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Channel, secret
-from spark_bridge.sources.errors import ChangedRowsError, SourceError, SourceUnavailable
 from spark_bridge.sources.live import RDDSource
 from spark_bridge.sources.served import ServedSource
 from spark_bridge.sources.workers import Workers
@@ -68,7 +68,7 @@ def serve(
         The served source.
 
     Raises:
-        SourceError: The secret can't be read or is too short, or a column's type has no JSON form.
+        ConnectorError: The secret can't be read or is too short, or a column's type has no JSON form.
     """
     if secret_file is None and not os.environ.get(secret_variable):
         os.environ[secret_variable] = secrets.token_hex(32)
@@ -170,7 +170,7 @@ class Served:
             progress: Whether to show a bar on standard error (needs rich); None: if standard error is a terminal.
 
         Raises:
-            SourceError: The rows can't be read, or the source was closed.
+            ConnectorError: The rows can't be read, or the source was closed.
             TimeoutError: The time is over; the text says how far it is.
         """
         end = None if timeout is None else time.monotonic() + timeout
@@ -179,7 +179,7 @@ class Served:
                 if self.rdd_source.failed is not None:
                     raise self.rdd_source.failed
                 if self._closed:
-                    raise SourceError(f"{self.url} was closed before every row was acked: {self._so_far()}")
+                    raise ConnectorError(f"{self.url} was closed before every row was acked: {self._so_far()}")
                 left = _LOOK_SECS if end is None else min(_LOOK_SECS, end - time.monotonic())
                 if left <= 0:
                     raise TimeoutError(f"not every row was acked after {timeout:g} s: {self._so_far()}")
@@ -238,7 +238,7 @@ class Served:
                 await asyncio.wrap_future(self._clients.submit(self._talk, channel))
             else:
                 channel.release()
-        except SourceError:
+        except ConnectorError:
             pass  # the client is gone, silent, or without the secret, so nobody needs to be told
         except RuntimeError:  # no thread is left for it
             channel.release()
@@ -267,7 +267,7 @@ class Served:
     def _answer(self, channel: Channel, request: dict[str, Any]) -> None:
         try:
             answer, data = self._handled(channel, request)
-        except SourceError as error:
+        except ConnectorError as error:
             kinds = {ChangedRowsError: "changed", SourceUnavailable: "unavailable"}
             answer, data = {"error": str(error), "kind": kinds.get(type(error), "")}, b""
         except (KeyError, TypeError, ValueError, OverflowError) as error:  # OverflowError for 1e999
@@ -381,8 +381,8 @@ def _bar(served: Served, wanted: bool | None) -> _Bar:
     if wanted is False or (wanted is None and not sys.stderr.isatty()):
         return _Bar()
     try:
-        imported("rich", "cli", "the progress bar", error=SourceError)
-    except SourceError:
+        imported("rich", "cli", "the progress bar", error=ConnectorError)
+    except ConnectorError:
         if wanted:
             raise
         return _Bar()

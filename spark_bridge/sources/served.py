@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from multilang.component.errors import ChangedRowsError, ConnectorError, SourceUnavailable
 from spark_bridge.sources.blocks import Block, Chains, chain_of
 from spark_bridge.sources.blocksource import BlockSource
-from spark_bridge.sources.errors import ChangedRowsError, DamagedError, SourceError, SourceUnavailable
 from spark_bridge.sources.identity import Comparison, Mark
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ class ServedSource(BlockSource):
             ``multilang.source.secret.file``, if it names one.
 
     Raises:
-        SourceError: ``url`` is not of that form.
+        ConnectorError: ``url`` is not of that form.
     """
 
     asks = True
@@ -40,7 +40,7 @@ class ServedSource(BlockSource):
         super().__init__()
         host, colon, port = url.removeprefix("served://").rstrip("/").rpartition(":")
         if not url.startswith("served://") or not colon or not port.isdecimal():
-            raise SourceError(f"{url!r} is not a served source; write served://HOST:PORT, as served.url has it")
+            raise ConnectorError(f"{url!r} is not a served source; write served://HOST:PORT, as served.url has it")
         self.url = url
         self._host = host.strip("[]")
         self._port = int(port)
@@ -61,7 +61,7 @@ class ServedSource(BlockSource):
 
         file = conf.get(SECRET_FILE)
         if file is not None and (not isinstance(file, str) or not file):
-            raise SourceError(f"{SECRET_FILE} is {file!r}; write the path of a file that has the secret")
+            raise ConnectorError(f"{SECRET_FILE} is {file!r}; write the path of a file that has the secret")
         self._file_of_conf = file
 
     def follow(self, group: str) -> None:
@@ -94,7 +94,7 @@ class ServedSource(BlockSource):
             return None
         before, chain = bytes.fromhex(answer["before"]), bytes.fromhex(answer["chain"])
         if chain_of(before, data) != chain:
-            raise DamagedError(f"a block of partition {partition} from {self.url} does not have its own checksum")
+            raise ConnectorError(f"a block of partition {partition} from {self.url} does not have its own checksum")
         block = Block(index, answer["rows"], before, chain, answer["last"], data)
         assert self._chains is not None
         self._chains.check(partition, block)
@@ -155,7 +155,7 @@ class ServedSource(BlockSource):
                 break
         if "error" in answer:
             kind = {"changed": ChangedRowsError, "unavailable": SourceUnavailable}.get(
-                answer.get("kind", ""), SourceError
+                answer.get("kind", ""), ConnectorError
             )
             raise kind(answer["error"])
         return answer, data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_bridge.sources.errors import SourceError
+from multilang.component.errors import ConnectorError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class PartitionSource:
 
         Raises:
             SourceUnavailable: The source can't be read at present; a retry may help.
-            SourceError: The source can't be read; a retry would not help.
+            ConnectorError: The source can't be read; a retry would not help.
         """
         raise NotImplementedError
 
@@ -176,7 +176,7 @@ class Until(PartitionSource):
         self.asks = source.asks
         missing = [each for each in range(source.partitions) if each not in ends]
         if missing or len(ends) > source.partitions:
-            raise SourceError(
+            raise ConnectorError(
                 f"the ends of source {source.name!r} are those of its {source.partitions} partitions, from 0 on: "
                 f"{f'partition {missing[0]} has none' if missing else f'{sorted(ends)} are more'}"
             )

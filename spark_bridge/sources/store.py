@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 
+from multilang.component.errors import ConnectorError
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import MARKS as STORE
 from multilang.settings import STORE as COMMON
@@ -19,7 +20,6 @@ from multilang.store.errors import FencedError
 from multilang.store.interface import Store, unheard
 from multilang.store.opening import open_store
 from multilang.store.settings import state_file, url_of
-from spark_bridge.sources.errors import SourceError
 from spark_bridge.sources.identity import Mark
 
 TYPE_CHECKING = False
@@ -223,7 +223,7 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
         The number of partitions.
 
     Raises:
-        SourceError: There is no progress of ``old``, or there is one of ``new``.
+        ConnectorError: There is no progress of ``old``, or there is one of ``new``.
         InUseError: A topology reads for one of them now.
     """
     with _opened(store) as opened:
@@ -231,13 +231,13 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
 
         def check() -> None:
             if _read(target.load()):
-                raise SourceError(
+                raise ConnectorError(
                     f"{opened.describe()} has progress of {target.group!r} already: forget_progress(STORE, {group!r}, {new!r}) first"
                 )
 
         last = stored_owner(opened, place_of_group(source.group))
         if last is None or not _read(source.load()):
-            raise SourceError(f"{opened.describe()} has no progress of {source.group!r}")
+            raise ConnectorError(f"{opened.describe()} has no progress of {source.group!r}")
         check()
         with _idle(source, last.topology), _idle(target, last.topology):
             check()  # once more, since nobody else writes now

@@ -9,10 +9,10 @@ one.
 
 from __future__ import annotations
 
+from multilang.component.errors import ConnectorError
 from multilang.connectors.values import base64_text, iso_text, plain, timestamp_text
 from multilang.protocol.codec import encode_values, reason_against
 from multilang.protocol.errors import UnserializableValue
-from spark_bridge.sources.errors import SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,13 +47,15 @@ _NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 def kinds_of(schema: Any) -> list[Kind]:
     """Return the kind of each column of a DataFrame's schema.
 
-    Raises SourceError with the name of a column that has none, and for a column without a name.
+    Raises ConnectorError with the name of a column that has none, and for a column without a name.
     """
     twice = _twice(schema)
     if twice is not None:
-        raise SourceError(f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each")
+        raise ConnectorError(
+            f"the DataFrame has two columns {twice!r}; rename one, a tuple's fields have one name each"
+        )
     if "" in schema.names:
-        raise SourceError(
+        raise ConnectorError(
             f"column {schema.names.index('') + 1} of the DataFrame has no name, and a tuple's field has one; name it with df.toDF(...)"
         )
     return [_kind(field.dataType, field.name) for field in schema.fields]
@@ -80,12 +82,12 @@ def _kind(kind: Any, column: str) -> Kind:
     if name == "struct":
         twice = _twice(kind)
         if twice is not None:
-            raise SourceError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
+            raise ConnectorError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
         return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
     if name == "map" and kind.keyType.typeName() == "string":
         return ["map", _kind(kind.valueType, column)]
     said = kind.simpleString()
-    raise SourceError(
+    raise ConnectorError(
         f"column {column!r} has the type {said}, which has no JSON form; cast it first, for one "
         f"df.withColumn({column!r}, df[{column!r}].cast('string'))"
     )
@@ -148,7 +150,7 @@ _CONVERTERS: dict[str, Convert] = {
 
 
 def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
-    """Return a row as a JSON array. Raises SourceError with the field's name for a value that has no JSON form."""
+    """Return a row as a JSON array. Raises ConnectorError with the field's name for a value that has no JSON form."""
     try:
         return encode_values(row)
     except UnserializableValue:
@@ -161,5 +163,5 @@ def encoded(row: Sequence[Any], fields: Sequence[str]) -> str:
         except UnserializableValue as error:
             reason = error.reason
         if reason is not None:
-            raise SourceError(f"field {name!r}: {reason}")
+            raise ConnectorError(f"field {name!r}: {reason}")
     return encode_values(values)

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from multilang.component.wrapper import innermost
 from multilang.protocol.codec import dumps, loads
 from multilang.state.bolt import Stateful
+from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent
-from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ _MANAGERS = tuple(
 def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources: Mapping[str, Iterable[str]]) -> None:
     """Store the topology's description, or compare it with the stored one.
 
-    Raises NotOnSparkError with the first difference.
+    Raises TopologyError with the first difference.
 
     ``topology``: as it was declared. ``sources``: the columns of each. Code, conf, and the number of tasks of bolts
     without state may change.
@@ -46,12 +46,12 @@ def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources
         place.write(FILE, dumps(now))
         return
     if text is None:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the checkpoint {checkpoint} is that of another query, not of a topology: name a new folder"
         )
     found = next(_differences(loads(text), now), None)
     if found is not None:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"the checkpoint {checkpoint} is that of another topology: {found}. Its offsets and what came of them belong "
             "together: go on with the topology as it was, or name a new folder for this one"
         )
@@ -150,7 +150,7 @@ class QueryLog:
         """The query's id, which Spark writes before the first batch, and keeps from one start to the next."""
         found = loads(self._place.read("metadata") or "{}").get("id")
         if found is None:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"the query's id is not in {self._checkpoint}/metadata, where Spark writes it: give the query the checkpoint whole, or begin "
                 "a new one, which reads its sources from their beginning, and with it an empty place of the state"
             )
@@ -193,7 +193,7 @@ class _Place:
         try:
             self._system = self._path.getFileSystem(session.sessionState().newHadoopConf())
         except Py4JJavaError as error:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"the checkpoint {folder} is nowhere that Spark can write to: {error.java_exception.getMessage()}"
             ) from error
 
@@ -226,4 +226,4 @@ class _Place:
             stream.close()
         self._system.delete(path, False)
         if not self._system.rename(part, path):
-            raise NotOnSparkError(f"{path} can't be written")
+            raise TopologyError(f"{path} can't be written")

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
 from multilang.protocol.errors import shown
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.columns import converter
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ class Columns:
     def __init__(self, spout: str, fields: Sequence[str], schema: types.StructType) -> None:
         names = [column.name for column in schema.fields]
         if names != list(fields):
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {spout!r} emits the fields {', '.join(fields)}, and the schema has {', '.join(names)}"
             )
         self._spout = spout

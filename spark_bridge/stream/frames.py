@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from spark_bridge.job.errors import NotOnSparkError
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.sources import columns_of, fields_of_rows
 from spark_bridge.sources.exact import by_place
 from spark_bridge.stream.columns import values_of
@@ -37,14 +37,14 @@ class Frames:
         sources = {**given, **own}
         self._own = own.keys()
         if not sources:
-            raise NotOnSparkError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
+            raise TopologyError(f"topology {topology.name!r}: name a streaming DataFrame for each of its spouts")
         self._keys = sorted(sources)  # sorted, because Spark's checkpoint identifies sources only by their order
         frames: list[DataFrame] = []
         for component, stream in self._keys:
             source = sources[component, stream]
             fields = fields_of_rows(topology.components[component], stream)
             if not getattr(source, "isStreaming", False):
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the source of {component!r} is not a streaming DataFrame: make it with spark.readStream, or run what is "
                     "bounded with run_topology"
                 )

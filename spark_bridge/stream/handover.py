@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spark_bridge.job.errors import NotOnSparkError
+from multilang.topology.errors import TopologyError
 from spark_bridge.stream.spout_log import SpoutLog, positions_in
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Handover:
     """The positions of a query's spouts. ``logs``: spout -> its log, which no process has opened yet.
 
-    Raises NotOnSparkError when the states have changed without this query.
+    Raises TopologyError when the states have changed without this query.
     """
 
     def __init__(self, states: States, logs: Mapping[str, str]) -> None:
@@ -51,7 +51,7 @@ class Handover:
                 self._states.follow(spout, (log.id, 0))
             row = self._states.followed(spout, log.id)
             if row is None:
-                raise NotOnSparkError(
+                raise TopologyError(
                     f"the state in {self._states.describe()} has gone on without this query, and spout {spout!r} with it, so that "
                     f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
                     "spouts go on where the state is"

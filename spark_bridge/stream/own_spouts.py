@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from multilang.protocol.codec import dumps
+from multilang.topology.errors import TopologyError
 from multilang.topology.identity import submission
 from multilang.transactional.api import AnySpout
 from spark_bridge.job.declared import as_declared
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.stream.checkpoint import local_folder
 from spark_bridge.stream.spout_source import register_spouts
 
@@ -31,7 +31,7 @@ def own_spouts(
 ) -> dict[tuple[str, str], DataFrame]:
     """Return (spout, stream) -> what it emits, for each spout without a source, as rows for ``values_of``.
 
-    Raises NotOnSparkError where a spout can't run so.
+    Raises TopologyError where a spout can't run so.
     """
     sourced = {component for component, _ in sources}
     found = {}
@@ -72,7 +72,7 @@ def _frame(topology: Topology, spec: ComponentSpec, conf: Mapping[str, Any], che
     elif folder is None:
         problem = f"{checkpoint} is no folder on this machine, where the log of what it emitted could be"
     if spark is None or origin is None or problem:
-        raise NotOnSparkError(
+        raise TopologyError(
             f"spout {id!r} has no source, and can't run as it is ({problem}): give it one, {{{id!r}: spark.readStream...}}"
         )
     register_spouts(spark)

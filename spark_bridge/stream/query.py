@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import StreamingQueryException
 
 from multilang.settings import ALIGNMENT, EXACT, value
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.checks import check_query, outputs_of
 from spark_bridge.job.columns import check_types
 from spark_bridge.job.declared import as_declared, is_transactional
-from spark_bridge.job.errors import NotOnSparkError
 from spark_bridge.job.maps import check_maps
 from spark_bridge.job.run import JobRun
 from spark_bridge.job.sources import check_sources
@@ -96,7 +96,7 @@ def stream_topology(
         The running query.
 
     Raises:
-        NotOnSparkError: Spark can't express the topology, or the checkpoint is that of another topology.
+        TopologyError: Spark can't express the topology, or the checkpoint is that of another topology.
         StateError: The states can't be used.
     """
     checkpoint = os.fspath(checkpoint)
@@ -109,9 +109,7 @@ def stream_topology(
     spark = frames.session
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):
-        raise NotOnSparkError(
-            f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state"
-        )
+        raise TopologyError(f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state")
     log: States | Transactions | None = None
     handover: Handover | None = None
     if is_stateful(whole):

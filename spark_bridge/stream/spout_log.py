@@ -8,10 +8,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
 from multilang.store.opening import open_store
 from multilang.store.settings import url_of
-from spark_bridge.job.errors import SparkJobError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -11,11 +11,10 @@ from multilang.component.wrapper import innermost
 from multilang.loading.topologies import load_object, split_target
 from multilang.protocol.codec import loads
 from multilang.topology import ShellSpout, TopologyBuilder, load_topology
-from multilang.topology.errors import did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.identity import check_found
 from multilang.topology.shell import ShellComponent
 from spark_bridge.job.declared import is_transactional, without_checkpoints
-from spark_bridge.job.errors import NotOnSparkError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,7 +54,7 @@ class SpoutOptions:
     second, either.
 
     Raises:
-        NotOnSparkError: An option is unknown, missing or wrong.
+        TopologyError: An option is unknown, missing or wrong.
         ConfigError: The topology can't be declared.
     """
 
@@ -63,9 +62,9 @@ class SpoutOptions:
         given = {name.lower(): value for name, value in options.items()}
         unknown = [name for name in given if name not in _OPTIONS]
         if unknown:
-            raise NotOnSparkError(f"storm_spout has no option {unknown[0]!r}; {did_you_mean(unknown[0], _OPTIONS)}")
+            raise TopologyError(f"storm_spout has no option {unknown[0]!r}; {did_you_mean(unknown[0], _OPTIONS)}")
         if "log" not in given:
-            raise NotOnSparkError(
+            raise TopologyError(
                 "storm_spout needs the option log: a file on the driver's machine, of this query alone, that keeps what the spout "
                 "emitted until Spark has committed it"
             )
@@ -76,15 +75,15 @@ class SpoutOptions:
         self.id = given["spout"] if "topology" in given else next(iter(topology.spouts))
         spec = self.topology.components.get(self.id)
         if spec is None or spec.kind != "spout":
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{self.id!r} is no spout of {topology.name!r}; {did_you_mean(self.id, topology.spouts)}"
             )
         if not spec.streams:
             named = "the option fields" if "command" in given else f"output_fields of {type(spec.component).__name__}"
-            raise NotOnSparkError(f"spout {self.id!r} has no stream to read: name the fields of its tuples, {named}")
+            raise TopologyError(f"spout {self.id!r} has no stream to read: name the fields of its tuples, {named}")
         self.stream = given.get("stream") or (next(iter(spec.streams)) if len(spec.streams) == 1 else "default")
         if self.stream not in spec.streams:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"spout {self.id!r} has no stream {self.stream!r}; say the option stream: {did_you_mean(self.stream, spec.streams)}"
             )
         self.fields = list(spec.streams[self.stream].fields)
@@ -100,13 +99,13 @@ def _topology(given: Mapping[str, str]) -> Topology:
     """Return the topology that has the spout, or a topology of the spout alone."""
     command, name, whole = (given.get(option) for option in ("command", "spout", "topology"))
     if (command is None and name is None) or (whole is not None and (command is not None or name is None)):
-        raise NotOnSparkError(
+        raise TopologyError(
             "storm_spout needs a spout, by one of: spout='shop.spouts.Orders'; command='node orders.js' and "
             "fields='customer, amount'; topology='shop/topology.py' and spout, the spout's id there"
         )
     told = {"parallelism", "fields"} if whole is not None else {"fields"} if command is None else set()
     for option in told & given.keys():
-        raise NotOnSparkError(
+        raise TopologyError(
             f"storm_spout: what {option} is the {'topology' if whole else 'spout'} says itself; leave out {option}"
         )
     if whole is not None:
@@ -145,7 +144,7 @@ def _submitted(place: str, spout: str, submission: Mapping[str, Any]) -> Topolog
 def _count(given: Mapping[str, str], name: str, default: int) -> int:
     text = given.get(name, str(default))
     if not text.isdecimal() or not int(text):
-        raise NotOnSparkError(f"storm_spout: {name} is {text!r}; use a whole number from 1")
+        raise TopologyError(f"storm_spout: {name} is {text!r}; use a whole number from 1")
     return int(text)
 
 
@@ -154,7 +153,7 @@ def _conf(given: Mapping[str, str]) -> dict[str, Any]:
     try:
         found = loads(text)
     except ValueError as problem:
-        raise NotOnSparkError(f"storm_spout: conf is not JSON: {problem}") from None
+        raise TopologyError(f"storm_spout: conf is not JSON: {problem}") from None
     if not isinstance(found, dict):
-        raise NotOnSparkError(f'storm_spout: conf is a JSON object, such as {{"orders.folder": "/srv"}}, not {text}')
+        raise TopologyError(f'storm_spout: conf is a JSON object, such as {{"orders.folder": "/srv"}}, not {text}')
     return found

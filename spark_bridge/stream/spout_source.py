@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from multilang.errors import SparkJobError
 from multilang.runtime.plan import storm_id
 from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state.replayable import ReplayableSpout
-from spark_bridge.job.errors import NotOnSparkError, SparkJobError
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.spouts import SpoutFeed
 from spark_bridge.stream.columns import Columns
 from spark_bridge.stream.spout_log import SpoutLog
@@ -75,7 +76,7 @@ class StormSpoutSource(DataSource):
         return SpoutReader(dict(self.options), schema)
 
     def reader(self, schema: StructType) -> Any:
-        raise NotOnSparkError(
+        raise TopologyError(
             "storm_spout is for streams, where a crash loses nothing: spark.readStream.format('storm_spout'), with "
             ".trigger(availableNow=True) for a spout that comes to an end; or run_topology, which runs such a spout itself"
         )
@@ -181,7 +182,7 @@ class RunningSpout:
         topology = self._declared.topology
         positions, tasks = self.log.positions(), topology.components[self._declared.id].tasks
         if positions and len(positions) != tasks:
-            raise NotOnSparkError(
+            raise TopologyError(
                 f"{self.log.name} has the positions of {len(positions)} tasks, and spout {self._declared.id!r} has "
                 f"{tasks} now, which would divide what there is in another way: give it as many as before, or begin a new log "
                 "and a new checkpoint"

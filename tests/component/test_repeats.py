@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang.component.errors import ConnectorError
 from multilang.component.repeats import LONGEST_PAUSE_SECS, QUIET_SECS, Repeats
 from multilang.component.report import describe
-from multilang.connectors.errors import ConnectorError
 from multilang.local import LocalCluster
 from multilang.protocol.messages import Tuple
 from tests.patience import patient

@@ -54,7 +54,7 @@ def test_a_wrong_value_of_the_conf_is_one_error_that_names_the_key_and_the_value
 
 def test_a_conf_with_all_our_keys_right_starts(start: Starter) -> None:
     conf = {
-        "multilang.process.timeout.secs": paced(0.5),
+        "multilang.process.timeout.secs": paced(5),
         "multilang.max.replays": None,
         "multilang.log.level": "DEBUG",
         "multilang.middleware": [],

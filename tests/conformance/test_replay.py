@@ -12,7 +12,8 @@ import pytest
 
 from multilang.conformance import Run, all_cases
 from multilang.conformance.case import selected
-from multilang.conformance.replay import BadRecording, read_recording, replay
+from multilang.conformance.errors import BadFile
+from multilang.conformance.replay import read_recording, replay
 from multilang.conformance.target import Target
 from tests.soak import soak_only
 
@@ -143,5 +144,5 @@ def test_a_tuple_with_a_command_in_it_makes_no_spout(tmp_path: Path) -> None:
 def test_what_is_no_recording_is_said_so(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x.jsonl"
     file.write_text(text, "utf-8")
-    with pytest.raises(BadRecording, match=r"x\.jsonl"):
+    with pytest.raises(BadFile, match=r"x\.jsonl"):
         read_recording(file)

@@ -13,7 +13,7 @@ import pytest
 from multilang import LocalCluster
 from multilang.component.errors import ConfigError
 from multilang.local import Faults
-from multilang.recording import RecordedSpout, Recording, RecordingError, new_recording, replayed
+from multilang.recording import RecordedSpout, Recording, new_recording, replayed
 from multilang.testing import run_spout
 from multilang.topology import TopologyError
 from tests.cli.command import figures, multilang
@@ -142,7 +142,7 @@ def test_a_line_that_was_cut_off_is_left_out_and_a_broken_one_is_named(tmp_path)
     assert len(list(Recording(path).emitted("numbers"))) == 40
     lines = whole.splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:5], b"{oh\n", *lines[5:]]))
-    with pytest.raises(RecordingError, match=r"line 6 of .* is no line of a recording"):
+    with pytest.raises(ConfigError, match=r"line 6 of .* is no line of a recording"):
         list(Recording(path).emitted("numbers"))
 
 
@@ -179,7 +179,7 @@ def test_a_run_that_is_continued_takes_no_other_recording_for_its_own(tmp_path) 
     path.write_text("".join(lines[: len(lines) // 2]))
     run = run_spout(RecordedSpout(str(path), "numbers"))
     with pytest.raises(
-        RecordingError, match=r"r has \d+ tuples of spout 'numbers' .* was behind 40: put the whole recording"
+        ConfigError, match=r"r has \d+ tuples of spout 'numbers' .* was behind 40: put the whole recording"
     ):
         run.spout.seek(40)
     before = RecordedSpout(str(path), "numbers").identity()
@@ -202,7 +202,7 @@ def test_whatever_stands_in_a_line_it_is_read_or_named(tmp_path, value) -> None:
             try:
                 assert len(list(Recording(path).emitted("numbers"))) >= 39
                 replayed(topologies.failing(), Recording(path))
-            except RecordingError as error:
+            except ConfigError as error:
                 told.append(str(error))
     assert told
     assert all(str(path) in each for each in told)
@@ -212,17 +212,17 @@ def test_a_recording_is_its_users_alone_and_is_not_overwritten(tmp_path) -> None
     path = tmp_path / "r"
     new_recording(path, topologies.failing())
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
-    with pytest.raises(RecordingError, match="is there already, and is not overwritten"):
+    with pytest.raises(ConfigError, match="is there already, and is not overwritten"):
         new_recording(path, topologies.failing())
     (tmp_path / "link").symlink_to(path)
-    with pytest.raises(RecordingError):
+    with pytest.raises(ConfigError):
         new_recording(tmp_path / "link", topologies.failing())
 
 
 def test_a_recording_that_does_not_fit_is_refused(tmp_path) -> None:
     path = tmp_path / "r"
     new_recording(path, topologies.failing())
-    with pytest.raises(RecordingError, match=r"recorded of spout 'numbers', which topology 'mixed' does not have"):
+    with pytest.raises(ConfigError, match=r"recorded of spout 'numbers', which topology 'mixed' does not have"):
         replayed(topologies.mixed(), Recording(path))
     head = json.loads(path.read_text())
 
@@ -230,14 +230,14 @@ def test_a_recording_that_does_not_fit_is_refused(tmp_path) -> None:
         path.write_text(json.dumps({**head, **what}) + "\n")
         return Recording(path)
 
-    with pytest.raises(RecordingError, match="with the fields m of stream 'default', which has the fields n now"):
+    with pytest.raises(ConfigError, match="with the fields m of stream 'default', which has the fields n now"):
         replayed(topologies.failing(), changed(spouts={"numbers": {"default": ["m"]}}))
-    with pytest.raises(RecordingError, match="nothing of spout 'numbers'"):
+    with pytest.raises(ConfigError, match="nothing of spout 'numbers'"):
         replayed(topologies.failing(), changed(spouts={}))
-    with pytest.raises(RecordingError, match="of format 2, and this version reads 1"):
+    with pytest.raises(ConfigError, match="of format 2, and this version reads 1"):
         changed(recording=2)
     path.write_text("hello\n")
-    with pytest.raises(RecordingError, match="is no recording"):
+    with pytest.raises(ConfigError, match="is no recording"):
         Recording(path)
     with pytest.raises(ValueError, match="pace 'slow'"):
         replayed(topologies.failing(), changed(), "slow")

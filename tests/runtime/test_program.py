@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from multilang.errors import TaskStartError
 from multilang.protocol import Log
-from multilang.runtime.program import ProgramDiedError, ProgramError, WaitingProgram
+from multilang.runtime.program import ProgramDiedError, WaitingProgram
 from multilang.runtime.task import START_ATTEMPTS, Restarts
 
 SHAKES = """
@@ -89,7 +90,7 @@ def test_silence_is_a_timeout_and_so_is_the_want_of_what_is_due_however_much_is_
 
 def test_one_that_can_not_be_started_is_named():
     with pytest.raises(
-        ProgramError, match=r"the command \['no-such-program'\] can't be started in .*: .*no-such-program"
+        TaskStartError, match=r"the command \['no-such-program'\] can't be started in .*: .*no-such-program"
     ):
         WaitingProgram(
             "bolt",

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from multilang import private
+from multilang.component.errors import SourceUnavailable
 from multilang.conformance.record import open_recording
 from multilang.store import StateError, open_store
 from multilang.transactional.spouts.files import FileSource
-from multilang.transactional.spouts.source import ReadError
 from spark_bridge.sources.store import Marks, SQLiteStore
 from tests.cli.command import COMMAND, LIMIT
 from tests.security.test_another_account import NOBODY
@@ -272,5 +272,5 @@ def test_the_order_of_files_is_not_taken_from_another_account(of_all):
     (of_all / "first").write_text("a\n")
     theirs(of_all / ".partitions", b'"../outside"\n')
     for use in (source.discover, source.num_partitions):
-        with pytest.raises(ReadError, match="belongs to another account"):
+        with pytest.raises(SourceUnavailable, match="belongs to another account"):
             use()

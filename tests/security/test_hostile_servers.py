@@ -22,17 +22,18 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.connection import ConnectionHandler
 
+from multilang.component.errors import ConnectorError
 from multilang.connectors import WebhookSink
-from multilang.drpc import AsyncDRPCClient, DRPCClient, DRPCError, DRPCInvocationsClient, connection, thrift
+from multilang.drpc import AsyncDRPCClient, DRPCClient, DRPCInvocationsClient, connection, thrift
+from multilang.errors import MultilangError
 from multilang.shipping import worker_logs
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.state import StateError
 from multilang.store import redis_client, zookeeper_bounds
 from multilang.store.zookeeper_client import ZooKeeperClient
 from spark_bridge.sources import channel
-from spark_bridge.sources.errors import SourceError
 from tests.servers import LIMIT
 from tests.soak import chosen
 
@@ -238,21 +239,21 @@ DIGEST = {
     "java.security.auth.login.config": "",
 }
 CLIENTS: dict[str, tuple[Callable[[int], object], type[Exception]]] = {
-    "Nimbus": (nimbus({}), NimbusError),
-    "Nimbus by digest": (nimbus(DIGEST), NimbusError),
-    "Nimbus by TLS": (nimbus({"nimbus.thrift.client.use.tls": True}), NimbusError),
-    "DRPC": (drpc("execute", "f", "a"), DRPCError),
-    "DRPC by digest": (drpc("execute", "f", "a", conf=DIGEST), DRPCError),
-    "DRPC for asyncio": (asynchronously, DRPCError),
-    "DRPC: fetch": (drpc("fetch", "f", kind=DRPCInvocationsClient), DRPCError),
-    "DRPC: result": (drpc("result", "1", "a", kind=DRPCInvocationsClient), DRPCError),
-    "DRPC: fail": (drpc("fail", "1", "a", kind=DRPCInvocationsClient), DRPCError),
+    "Nimbus": (nimbus({}), ShippingError),
+    "Nimbus by digest": (nimbus(DIGEST), ShippingError),
+    "Nimbus by TLS": (nimbus({"nimbus.thrift.client.use.tls": True}), ShippingError),
+    "DRPC": (drpc("execute", "f", "a"), MultilangError),
+    "DRPC by digest": (drpc("execute", "f", "a", conf=DIGEST), MultilangError),
+    "DRPC for asyncio": (asynchronously, MultilangError),
+    "DRPC: fetch": (drpc("fetch", "f", kind=DRPCInvocationsClient), MultilangError),
+    "DRPC: result": (drpc("result", "1", "a", kind=DRPCInvocationsClient), MultilangError),
+    "DRPC: fail": (drpc("fail", "1", "a", kind=DRPCInvocationsClient), MultilangError),
     "Redis": (redis, StateError),
     "Redis cluster": (redis_cluster, StateError),
     "ZooKeeper": (zookeeper, StateError),
-    "logs": (lambda port: worker_logs.tail_of_logviewer(WORKER, "a-1-1", port, 10), NimbusError),
-    "logs --follow": (lambda port: worker_logs.FollowedLogviewer(WORKER, "a-1-1", port).lines(), NimbusError),
-    "served source": (source, SourceError),
+    "logs": (lambda port: worker_logs.tail_of_logviewer(WORKER, "a-1-1", port, 10), ShippingError),
+    "logs --follow": (lambda port: worker_logs.FollowedLogviewer(WORKER, "a-1-1", port).lines(), ShippingError),
+    "served source": (source, ConnectorError),
     "webhook": (webhook, ConnectionError),
 }
 
@@ -382,6 +383,6 @@ def test_an_answer_of_drpc_is_what_it_must_be_or_is_refused(name: str) -> None:
     for result, refusal in itertools.product(LACKING, LACKING):
         fields = {number: each for number, each in ((0, result), (1, refusal)) if each is not None}
         message = thrift.decode(thrift.encode(thrift.REPLY, name, 1, fields)[4:])
-        with contextlib.suppress(DRPCError):
+        with contextlib.suppress(MultilangError):
             found = thrift.answer_of(message, name, 1)
             assert all(isinstance(each, str) for each in (thrift.request_of(found) if name != "execute" else [found]))

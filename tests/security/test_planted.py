@@ -15,10 +15,9 @@ from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
 from multilang.drpc.errors import DRPCConnectionError
 from multilang.private import check_owner, check_owners
-from multilang.project.errors import ProjectError
 from multilang.project.new import new_project
 from multilang.shipping.cluster import artifacts, cluster
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from multilang.store import StateError, open_store
 from tests.security.test_another_account import NOBODY
 
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-REFUSALS = (ClusterError, ConfigError, DRPCConnectionError, OSError, ProjectError, StateError)
+REFUSALS = (ShippingError, ConfigError, DRPCConnectionError, OSError, StateError)
 
 
 @pytest.fixture
@@ -150,7 +149,7 @@ def test_no_jars_are_run_from_what_another_account_planted_while_they_were_looke
     monkeypatch.setenv("MULTILANG_CACHE", str(of_all / "cache"))
     monkeypatch.setattr(artifacts, "missing_programs", list)
     attacker.waits_for(of_all / "cache", open_folder)
-    with pytest.raises(ClusterError, match="belongs to another account"):
+    with pytest.raises(ShippingError, match="belongs to another account"):
         artifacts.storm_jars()
     assert attacker.has_planted
     assert tree(of_all / "cache") == []

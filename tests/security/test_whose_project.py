@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang.cli import exits
+from multilang.component.errors import ConfigError
 from multilang.private import TRUSTED_FOLDERS, check_owners
 from multilang.project import FILE, ProjectFile, find_project
-from multilang.project.errors import ProjectError
 from tests.cli.command import multilang
 from tests.security.test_another_account import NOBODY
 from tests.servers import free_port
@@ -114,7 +114,7 @@ def test_a_project_is_used_exactly_if_no_other_account_can_have_changed_it(
         with being(victim):
             try:
                 found = find_project(base / "top" / "project" / "below", told.append)
-            except ProjectError as error:
+            except ConfigError as error:
                 refused = str(error)
         for each in [*told, *filter(None, [refused])]:
             assert "would run code as you" in each
@@ -126,14 +126,14 @@ def test_a_project_is_used_exactly_if_no_other_account_can_have_changed_it(
             patch.setenv(TRUSTED_FOLDERS, f"/nowhere:{base / 'top'}")
             assert find_project(base / "top" / "project") is not None
             patch.setenv(TRUSTED_FOLDERS, f"{base}/to")
-            with suppress(ProjectError):
+            with suppress(ConfigError):
                 assert (find_project(base / "top" / "project") is None) == is_open
 
 
 @given(st.sets(st.sampled_from(["top", "top/project", "elsewhere", "elsewhere/link"]), min_size=1))
 def test_what_a_umask_of_nothing_left_open_takes_one_command_to_close(left_open: set[str]) -> None:
     with made(1, dict.fromkeys(left_open, (ROOT, 0o777))) as base:
-        with pytest.raises(ProjectError) as refused:
+        with pytest.raises(ConfigError) as refused:
             find_project(base / "top" / "project")
         subprocess.run(str(refused.value).partition("(")[2].partition(" takes that away)")[0], shell=True, check=True)
         assert find_project(base / "top" / "project") is not None
@@ -155,7 +155,7 @@ def test_folders_that_this_account_can_not_enter_are_in_no_project() -> None:
 def test_a_removed_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     tmp_path.rmdir()
-    with pytest.raises(ProjectError, match="was removed"):
+    with pytest.raises(ConfigError, match="was removed"):
         find_project(os.curdir)
 
 

@@ -17,8 +17,8 @@ from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.thrift import TPayload, TType
 from thriftpy2.transport import TMemoryBuffer
 
-from multilang.shipping.answers import MAX_BYTES, BadAnswerError, BoundedClient, check_complete, read_answer
-from multilang.shipping.errors import UnreachableError
+from multilang.shipping.answers import MAX_BYTES, BoundedClient, check_complete, read_answer
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.thrift_types import types
 from tests.cli.command import multilang
@@ -76,7 +76,7 @@ def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with listening(speak) as address, Nimbus([address]) as nimbus:
         begin = time.process_time()
-        with pytest.raises(UnreachableError, match=r"broke off the connection at getClusterInfo \(an answer "):
+        with pytest.raises(ShippingError, match=r"broke off the connection at getClusterInfo \(an answer "):
             nimbus.summary()
         assert time.process_time() - begin < 10 * PACE
         done.set()
@@ -85,7 +85,7 @@ def test_an_answer_that_no_nimbus_gives_is_refused_before_it_is_parsed(name: str
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_without_frames_an_answer_has_the_same_bounds(name: str) -> None:
-    with sent(ANSWERS[name]() + bytes(MAX_BYTES)) as wire, pytest.raises(BadAnswerError):
+    with sent(ANSWERS[name]() + bytes(MAX_BYTES)) as wire, pytest.raises(ShippingError):
         read_answer(wire, False, LIMIT)
 
 
@@ -103,7 +103,7 @@ def test_an_answer_that_comes_byte_by_byte_has_no_more_time(framed: bool) -> Non
     thread = threading.Thread(target=drip)
     thread.start()
     with ours, theirs:
-        with pytest.raises((TimeoutError, BadAnswerError)):
+        with pytest.raises((TimeoutError, ShippingError)):
             read_answer(ours, framed, 0.3)
         over.set()
         thread.join()
@@ -169,7 +169,7 @@ def test_an_answer_that_was_changed_is_read_or_refused(data: st.DataObject) -> N
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(message) - 1))
         message[at : at + data.draw(st.integers(0, 2))] = data.draw(st.binary(max_size=3))
-    with sent(frame(bytes(message))) as wire, contextlib.suppress(BadAnswerError, EOFError):
+    with sent(frame(bytes(message))) as wire, contextlib.suppress(ShippingError, EOFError):
         read_answer(wire, True, LIMIT)
 
 
@@ -244,7 +244,7 @@ def test_an_answer_without_a_field_that_every_nimbus_sends_is_refused_by_its_nam
         asked = BoundedClient(types().Nimbus, nimbus._client._wire, True, LIMIT)
         arguments = ("t",) if call == "getTopologyInfo" else ()
         for _, name in wanted:
-            with pytest.raises(BadAnswerError, match=rf"an answer without \w+\.{name}$"):
+            with pytest.raises(ShippingError, match=rf"an answer without \w+\.{name}$"):
                 getattr(asked, call)(*arguments)
         getattr(asked, call)(*arguments)  # a whole one
 
@@ -263,7 +263,7 @@ def test_the_command_tells_of_a_missing_field_in_a_sentence() -> None:
 
 def test_a_text_that_is_no_text_is_refused() -> None:
     message = answered(["name", "other"], 7).replace(b"other", b"o\xff\xfeer")
-    with pytest.raises(BadAnswerError, match=r"TopologySummary\.\w+ is no text"):
+    with pytest.raises(ShippingError, match=r"TopologySummary\.\w+ is no text"):
         check_complete(parsed(message))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from multilang.shipping.errors import ClusterError, ShippingError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import merge
 from multilang.shipping.maven import Artifact, fetch_jars
 
@@ -17,7 +17,7 @@ from multilang.shipping.maven import Artifact, fetch_jars
 @pytest.mark.skipif(shutil.which("mvn") is None and "CI" not in os.environ, reason="there is no mvn here")
 def test_an_artifact_that_can_not_be_resolved_is_named_with_what_to_do(tmp_path):
     said = r"of flux-core 2\.8\.3: org\.apache\.storm:flux:pom:2\.8\.3 is in none of its repositories; name another version, or"
-    with pytest.raises(ClusterError, match=said):
+    with pytest.raises(ShippingError, match=said):
         fetch_jars([Artifact("org.apache.storm", "flux-core", "2.8.3")], tmp_path)
 
 
@@ -30,7 +30,7 @@ def test_an_artifact_is_written_as_for_storm_jar() -> None:
 
 @pytest.mark.parametrize("text", ["storm-kafka-client", "g:n", "g:n:1:jar", "g:n:1^a", "g:n:<1>", ""])
 def test_what_is_no_artifact_is_refused_with_the_form(text: str) -> None:
-    with pytest.raises(ClusterError, match="names no artifact of Maven's: write GROUP:NAME:VERSION"):
+    with pytest.raises(ShippingError, match="names no artifact of Maven's: write GROUP:NAME:VERSION"):
         Artifact.of(text)
 
 

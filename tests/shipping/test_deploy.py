@@ -21,7 +21,7 @@ import pytest
 
 from multilang import BasicBolt, TopologyBuilder, Tuple
 from multilang.shipping.deploy import Deployed, deploy
-from multilang.shipping.errors import NimbusError, RefusedError, UnreachableError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
 from multilang.shipping.kept import kept_former, keys
 from multilang.shipping.nimbus import Nimbus
@@ -121,7 +121,7 @@ def test_green_takes_over_from_blue_and_blue_from_green(server: NimbusServer, ad
     assert server.topologies["shop-green"]["conf"]["multilang.state.name"] == NAME
     steps = ("submitTopologyWithOpts", "deactivate", "killTopologyWithOpts", "activate")
     assert [each for each in server.calls if each in steps] == list(steps)
-    with Nimbus([address]) as nimbus, pytest.raises(RefusedError, match=r"'shop' runs already on .*, as 'shop-green'"):
+    with Nimbus([address]) as nimbus, pytest.raises(ShippingError, match=r"'shop' runs already on .*, as 'shop-green'"):
         submit(nimbus, shipment("three"))
     assert put(address, "three", beside=True).name == NAME
     assert server.versions() == [(NAME, "three", "ACTIVE")]
@@ -225,7 +225,7 @@ def test_wherever_it_is_stopped_it_does_nothing_more_when_it_wakes_up_and_anothe
         told = Sleep(step, other)
         try:
             put(address, version, beside=beside, said=told)
-        except RefusedError as error:
+        except ShippingError as error:
             refusals.append(str(error))
         if len(told) <= step:
             break
@@ -251,10 +251,10 @@ def test_a_nimbus_that_goes_away_at_any_call_leaves_what_the_next_one_understand
         server.blobs.clear()
         put(address, "one")
         server.left = number
-        with pytest.raises(NimbusError):
+        with pytest.raises(ShippingError):
             put(address, "two", beside=beside)
         server.left = None
-        with suppress(RefusedError):  # both run and nobody noted which is the new one: that is for a person
+        with suppress(ShippingError):  # both run and nobody noted which is the new one: that is for a person
             put(address, "broken", beside=beside)
             ((_, runs, status),) = server.versions()
             assert (runs, status) in (("one", "ACTIVE"), ("two", "ACTIVE")), server.calls[-1]
@@ -276,7 +276,7 @@ def test_the_former_one_comes_back_where_the_answer_to_the_submission_does_not_c
         raise Gone
 
     server.submitTopologyWithOpts = submitted  # type: ignore[method-assign]
-    with pytest.raises(UnreachableError, match="submitTopologyWithOpts"):
+    with pytest.raises(ShippingError, match="submitTopologyWithOpts"):
         put(address, "two")
     assert server.versions() == [(NAME, "one", "ACTIVE")]
     assert forgotten(server)
@@ -309,7 +309,7 @@ def test_a_topology_that_somebody_else_submits_meanwhile_is_left_alone(
             server.topologies[name] = {**theirs, "name": name}
 
     setattr(server, step, called)
-    with pytest.raises(RefusedError, match=said):
+    with pytest.raises(ShippingError, match=said):
         put(address, "two", beside=beside)
     assert (name, "theirs", "ACTIVE") in server.versions()
     assert len(server.versions()) == (2 if beside else 1)
@@ -325,7 +325,7 @@ def test_a_submission_that_comes_late_says_what_to_do(server: NimbusServer, addr
         server.topologies[NAME] = {"id": "theirs-9-9", "name": NAME, "status": "ACTIVE", "conf": {}, "structure": None}
 
     server.finishFileUpload = called  # type: ignore[method-assign]
-    with Nimbus([address]) as nimbus, pytest.raises(RefusedError, match=r"'shop' runs already on .*; replace it"):
+    with Nimbus([address]) as nimbus, pytest.raises(ShippingError, match=r"'shop' runs already on .*; replace it"):
         submit(nimbus, shipment("two"))
 
 
@@ -337,7 +337,7 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
     server.blobs[keys(NAME)[0]] = json.dumps(facts).encode()
     try:
         with pytest.raises(
-            RefusedError, match=f"that process {other.pid} on .* began . s ago is under way: wait until"
+            ShippingError, match=f"that process {other.pid} on .* began . s ago is under way: wait until"
         ):
             put(address, "two")
     finally:
@@ -345,14 +345,14 @@ def test_a_deployment_that_is_under_way_is_left_alone(server: NimbusServer, addr
     put(address, "two")
     assert server.versions() == [(NAME, "two", "ACTIVE")]
     server.blobs[keys(NAME)[0]] = json.dumps({**facts, "host": "elsewhere", "pid": os.getpid()}).encode()
-    with pytest.raises(RefusedError, match="on elsewhere began"):
+    with pytest.raises(ShippingError, match="on elsewhere began"):
         put(address, "three")
     server.blobs[keys(NAME)[0]] = json.dumps({**facts, "processes": "another container's"}).encode()
-    with pytest.raises(RefusedError, match="is under way"):
+    with pytest.raises(ShippingError, match="is under way"):
         put(address, "three")
     server.blobs[keys(NAME)[0]] = b"what is this"
     with pytest.raises(
-        RefusedError, match=r"missing or not what multilang writes: .*multilang blob rm multilang-deploy-shop\.json"
+        ShippingError, match=r"missing or not what multilang writes: .*multilang blob rm multilang-deploy-shop\.json"
     ):
         put(address, "three")
     assert server.versions() == [(NAME, "two", "ACTIVE")]
@@ -377,7 +377,7 @@ def test_of_two_deployments_that_begin_at_once_one_goes_on(address: Address, ser
             server.blobs[keys(NAME)[0]] = json.dumps(facts).encode()
 
     server.called = other_begins  # type: ignore[method-assign]
-    with pytest.raises(RefusedError, match=r"on elsewhere began . s ago is under way: wait until"):
+    with pytest.raises(ShippingError, match=r"on elsewhere began . s ago is under way: wait until"):
         put(address, "two")
     assert server.versions() == [(NAME, "one", "ACTIVE")]
     assert json.loads(server.blobs[keys(NAME)[0]]) == facts
@@ -450,7 +450,7 @@ def test_a_nimbus_whose_conf_is_no_json_is_told_in_a_sentence(
 ) -> None:
     put(address, "one")
     monkeypatch.setattr(server, which, lambda *_: conf)
-    with pytest.raises(UnreachableError, match=r"is no Nimbus: what it gives as .* is no JSON object"):
+    with pytest.raises(ShippingError, match=r"is no Nimbus: what it gives as .* is no JSON object"):
         put(address, "two")
 
 
@@ -468,7 +468,7 @@ def test_facts_that_somebody_else_stored_are_told_in_a_sentence(
 ) -> None:
     put(address, "one")
     server.blobs[keys(NAME)[0]] = facts
-    with pytest.raises(RefusedError, match="missing or not what multilang writes"):
+    with pytest.raises(ShippingError, match="missing or not what multilang writes"):
         put(address, "two")
 
 
@@ -495,7 +495,7 @@ def test_a_former_topology_that_somebody_else_stored_takes_no_more_memory_than_i
     with Nimbus([address]) as nimbus:
         tracemalloc.start()
         try:
-            with pytest.raises(RefusedError, match="missing or not what multilang writes"):
+            with pytest.raises(ShippingError, match="missing or not what multilang writes"):
                 kept_former(nimbus, NAME)
             assert tracemalloc.get_traced_memory()[1] < 30_000_000
         finally:

@@ -60,6 +60,7 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
         "child",
         "component",
         "dotted.py",
+        "errors.py",
         "extras.py",
         "lazy.py",
         "loading",

@@ -9,7 +9,7 @@ import pytest
 
 from multilang.shipping.cluster.artifacts import missing_programs, storm_jars
 from multilang.shipping.cluster.cluster import SIGN, Cluster
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_folder_that_can_not_be_made_is_named_with_the_way_out(
     (tmp_path / "file").touch()
     monkeypatch.setenv("MULTILANG_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(
-        ClusterError, match="cache can't hold Storm's jars: Not a directory; name a folder for downloads"
+        ShippingError, match="cache can't hold Storm's jars: Not a directory; name a folder for downloads"
     ):
         storm_jars()
 
@@ -40,10 +40,10 @@ def test_no_jar_of_another_account_is_run(tmp_path: Path, monkeypatch: pytest.Mo
         os.chown(each, 65534, 65534)
     monkeypatch.setenv("MULTILANG_CACHE", str(cache))
     monkeypatch.delenv("MULTILANG_CLUSTER_HOME", raising=False)
-    with pytest.raises(ClusterError, match="belongs to another account"):
+    with pytest.raises(ShippingError, match="belongs to another account"):
         storm_jars()
     home = cache / squatted / "cluster"
     home.mkdir()
     (home / SIGN).touch()
-    with pytest.raises(ClusterError, match="belongs to another account"):
+    with pytest.raises(ShippingError, match="belongs to another account"):
         Cluster(home).down()

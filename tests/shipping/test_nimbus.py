@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.shipping.errors import UnreachableError
+from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
@@ -40,15 +40,22 @@ def free() -> Address:
         return Address("127.0.0.1", server.getsockname()[1])
 
 
+@contextmanager
+def unreachable(match: str = "^no Nimbus listens on") -> Iterator[pytest.ExceptionInfo[ShippingError]]:
+    with pytest.raises(ShippingError, match=match) as caught:
+        yield caught
+    assert caught.value.kind == UNREACHABLE
+
+
 def test_a_refused_connection_names_the_address() -> None:
     address = free()
-    with pytest.raises(UnreachableError, match=f"^no Nimbus listens on {address}: connection refused$"):
+    with unreachable(match=f"^no Nimbus listens on {address}: connection refused$"):
         Nimbus([address])
 
 
 def test_every_seed_is_tried_and_named() -> None:
     first, second = free(), free()
-    with pytest.raises(UnreachableError) as caught:
+    with unreachable() as caught:
         Nimbus([first, second])
     assert [line.split(": ")[0] for line in str(caught.value).splitlines()] == [
         f"no Nimbus listens on {first}",
@@ -61,14 +68,14 @@ def test_a_server_that_closes_at_once_may_want_a_login() -> None:
         connection.recv(4)
 
     said = r"broke off the connection at getClusterInfo .* another login or TLS"
-    with listening(hang_up) as address, Nimbus([address]) as nimbus, pytest.raises(UnreachableError, match=said):
+    with listening(hang_up) as address, Nimbus([address]) as nimbus, unreachable(match=said):
         nimbus.summary()
 
 
 def test_a_server_that_never_answers_is_given_up() -> None:
     over = threading.Event()
     with listening(lambda _: bool(over.wait())) as address, Nimbus([address], timeout=0.2) as nimbus:
-        with pytest.raises(UnreachableError, match="gave no answer to getClusterInfo in time"):
+        with unreachable(match="gave no answer to getClusterInfo in time"):
             nimbus.summary()
         over.set()
 
@@ -79,7 +86,7 @@ def test_a_server_that_speaks_something_else_is_no_nimbus() -> None:
         connection.sendall(b"\0\0\0\x10HTTP/1.1 400 Bad")  # a whole frame, of nonsense
 
     said = "it is no Nimbus"
-    with listening(speak) as address, Nimbus([address]) as nimbus, pytest.raises(UnreachableError, match=said):
+    with listening(speak) as address, Nimbus([address]) as nimbus, unreachable(match=said):
         nimbus.summary()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.storm_yaml import Address, addresses, conf_file, parse_address, read_conf
 
 
@@ -27,7 +27,7 @@ def test_an_address_is_a_host_and_maybe_a_port(text: str, address: Address) -> N
 
 @pytest.mark.parametrize("text", ["", ":6627", "storm:", "storm:port", "storm:0", "storm:65536", "storm:²"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(NimbusError, match="write host:port"):
+    with pytest.raises(ShippingError, match="write host:port"):
         parse_address(text)
 
 
@@ -64,7 +64,7 @@ def test_seeds_and_port_are_read_as_yaml(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_or_not_supported_is_said_with_the_files_name(conf: dict[str, Any], problem: str) -> None:
-    with pytest.raises(NimbusError, match=f"^storm.yaml: .*{problem}"):
+    with pytest.raises(ShippingError, match=f"^storm.yaml: .*{problem}"):
         addresses(conf, "storm.yaml")
 
 
@@ -72,7 +72,7 @@ def test_what_is_wrong_or_not_supported_is_said_with_the_files_name(conf: dict[s
 def test_a_file_that_is_no_conf_is_named(tmp_path: Path, text: str) -> None:
     file = tmp_path / "storm.yaml"
     file.write_text(text)
-    with pytest.raises(NimbusError, match=r"storm\.yaml "):
+    with pytest.raises(ShippingError, match=r"storm\.yaml "):
         read_conf(file)
 
 
@@ -84,7 +84,7 @@ def test_what_is_no_yaml_is_not_quoted(text: str, tmp_path: Path) -> None:
     """A password with such a sign, without quotation marks, was in the error."""
     file = tmp_path / "storm.yaml"
     file.write_text(f"nimbus.seeds: [one]\nstorm.zookeeper.auth.payload: {text}\n")
-    with pytest.raises(NimbusError, match=r"it is no YAML in line [23], column \d+ \(not shown") as caught:
+    with pytest.raises(ShippingError, match=r"it is no YAML in line [23], column \d+ \(not shown") as caught:
         read_conf(file)
     assert "hunter2" not in str(caught.value)
     assert caught.value.__cause__ is None

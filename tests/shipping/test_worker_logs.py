@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from multilang.masked import harmless
 from multilang.shipping import worker_logs
-from multilang.shipping.errors import NimbusError, UnreachableError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer
 from tests.cli.command import multilang
 
@@ -63,10 +63,10 @@ def test_the_last_lines_come_from_the_logviewer(tmp_path: Path) -> None:
     write(tmp_path, id, 6700, "one\ntwo\nünïcode\n")
     with logviewer(tmp_path) as port:
         assert tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), id, port, 2) == ["two", "ünïcode"]
-        with pytest.raises(NimbusError, match="does not show the log of worker 6701: HTTP 404"):
+        with pytest.raises(ShippingError, match="does not show the log of worker 6701: HTTP 404"):
             tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), id, port, 2)
     with pytest.raises(
-        UnreachableError, match=f"no logviewer answers at http://127.0.0.1:{port} .*storm logviewer.*--folder"
+        ShippingError, match=f"no logviewer answers at http://127.0.0.1:{port} .*storm logviewer.*--folder"
     ):
         tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), id, port, 2)
 
@@ -134,5 +134,5 @@ def test_a_line_without_an_end_and_lines_without_an_end_take_a_bounded_memory(
         assert sum(map(len, tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10**9))) <= 1_000_000
         assert len(tail_of_logviewer(WorkerPlace("127.0.0.1", 6701), "t", port, 10**9)) == 100_001
         monkeypatch.setattr(worker_logs, "MAX_READ", 100_000)
-        with pytest.raises(NimbusError, match="shows no log: the answer has more than 100000 bytes"):
+        with pytest.raises(ShippingError, match="shows no log: the answer has more than 100000 bytes"):
             tail_of_logviewer(WorkerPlace("127.0.0.1", 6700), "t", port, 10)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from spark_bridge import RDDSource, SourceError, publish
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology, stage
+from multilang.topology.errors import TopologyError
+from spark_bridge import ConnectorError, RDDSource, publish
+from spark_bridge.job import SparkJobError, run_topology, stage
 from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout
-from spark_bridge.session import SessionError, session
+from spark_bridge.session import session
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
 from tests.spark.job.test_spark_ui import topology
@@ -72,13 +73,13 @@ def test_rows_of_another_library_are_refused_with_how_to_make_them_sparks(
         lambda: publish(frame, str(tmp_path / "published")),
     ]
     for way in ways:
-        with pytest.raises((NotOnSparkError, SourceError), match=said):
+        with pytest.raises((TopologyError, ConnectorError), match=said):
             way()
 
 
 def test_a_session_of_spark_connect_is_refused(spark: SparkSession) -> None:
     connect: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(NotOnSparkError, match="can't run in this session: it belongs to Spark Connect"):
+    with pytest.raises(TopologyError, match="can't run in this session: it belongs to Spark Connect"):
         run_topology(topology, {"numbers": spark.sparkContext.parallelize([1])}, connect)
 
 
@@ -120,7 +121,7 @@ def test_a_java_that_can_not_run_spark_is_named(
         java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     if broken == "missing":
-        with pytest.raises(SessionError, match=said), session("local[1]"):
+        with pytest.raises(SparkJobError, match=said), session("local[1]"):
             pass
         return
     code = "from spark_bridge.session import session\nwith session('local[1]'): pass"  # there is no JVM yet
@@ -164,5 +165,5 @@ def test_a_python_that_executors_do_not_have_is_named_with_what_to_do(
     monkeypatch.setattr(spark.sparkContext, name, value)
     with pytest.raises(SparkJobError, match=f"^{said}"):
         run_topology(topology, {"numbers": rows}, spark)
-    with pytest.raises(SourceError, match=said), closing(RDDSource(rows)) as source:
+    with pytest.raises(ConnectorError, match=said), closing(RDDSource(rows)) as source:
         source.read(0, 0, 1)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.component.errors import ConfigError
 from multilang.topology import load_topology
-from spark_bridge import RDDSource, SourceError
+from spark_bridge import ConnectorError, RDDSource
 from spark_bridge.job import SparkJobError, run_topology
-from spark_bridge.session import MasterError, session
+from spark_bridge.session import session
 from tests.patience import patient
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_it_listens_on_loopback_alone(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("master", ["local[x]", "locl[2]", "local[0]", "local[2", "spark://", "sc://there", ""])
 def test_a_master_that_spark_does_not_know_is_refused_before_anything_starts(master: str) -> None:
-    with pytest.raises(MasterError, match=r"is no master of Spark's: use local\[2\]"), session(master):
+    with pytest.raises(ConfigError, match=r"is no master of Spark's: use local\[2\]"), session(master):
         pass
 
 
@@ -145,7 +146,7 @@ def test_executors_whose_python_lacks_the_library_are_named_with_what_to_do(
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(bare))
     due = rf"No module named '\w+' in the executors' Python \({bare}\): install it there, or name another .* PYSPARK_PYTHON"
     rdd = spark.sparkContext.parallelize(["a b"], 1)
-    with pytest.raises(SourceError, match=due):
+    with pytest.raises(ConnectorError, match=due):
         RDDSource(rdd).read(0, 0, 1)
     topology = load_topology(str(Path(__file__).parents[2] / "examples/word_count.py"))
     with pytest.raises(SparkJobError, match=f"^{due}") as caught:

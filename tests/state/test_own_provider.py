@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.errors import LocalClusterError
 from multilang.local import LocalCluster
-from multilang.local.errors import LocalClusterError
 from multilang.state import StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of

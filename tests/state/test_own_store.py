@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.errors import LocalClusterError
 from multilang.local import LocalCluster
-from multilang.local.errors import LocalClusterError
 from multilang.state import StateError
 from multilang.state.providers import provider_of
 from multilang.store import Store, WrongProviderError, open_store

@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 from multilang import BasicBolt, LocalCluster, StatefulBasicBolt, TopologyBuilder
 from multilang.state import PositionSpout
 from multilang.state.admin import COORDINATOR, StoredStates
-from multilang.state.errors import StateError
 from multilang.state.names import SHAPE_KEY, STATE_KEY, TASKS_KEY
 from multilang.state.positions import kept_positions, open_positions
 from multilang.state.providers import provider_of
+from multilang.store.errors import StateError
 from multilang.store.sqlite import SqliteStore
 from tests.cli.command import multilang
 from tests.patience import patient

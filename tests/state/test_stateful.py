@@ -6,8 +6,8 @@ import pytest
 
 from multilang import BasicBolt, Bolt, ShellBolt, StatefulBasicBolt, StatefulBolt, Stream, TopologyBuilder
 from multilang.component import ConfigError
+from multilang.errors import LocalClusterError
 from multilang.local import LocalCluster
-from multilang.local.errors import LocalClusterError
 from multilang.state.providers import provider_of
 from multilang.topology import TopologyError
 from tests.patience import patient

@@ -6,7 +6,8 @@ import pytest
 
 from multilang import TopologyBuilder
 from multilang.local import Faults, LocalCluster
-from multilang.state import StatefulBolt, UnanchoredEmitError
+from multilang.protocol.errors import LocalProtocolError
+from multilang.state import StatefulBolt
 from multilang.testing import each_seed
 from tests.local.timed import Numbers
 from tests.patience import patient
@@ -82,5 +83,5 @@ def test_whatever_goes_wrong_a_timer_of_a_stateful_bolt_loses_nothing():
 def test_what_a_timer_emits_in_a_stateful_topology_has_anchors():
     with LocalCluster("inprocess", fail_fast=True) as cluster:
         run = cluster.submit(topology(Unanchored))
-        with pytest.raises(Exception, match=UnanchoredEmitError.__name__):
+        with pytest.raises(Exception, match=LocalProtocolError.__name__):
             run.wait(timeout=patient(60))

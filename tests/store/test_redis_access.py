@@ -14,10 +14,9 @@ from multilang.component.errors import ConfigError
 from multilang.queues.redis import RedisStreamSpout
 from multilang.secret import Secret
 from multilang.settings import REDIS_ACCESS
-from multilang.state import StateError
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of
-from multilang.store import NotPermittedError, open_store
+from multilang.store import StateError, open_store
 from multilang.store.redis_access import PASSWORD, place_of
 from multilang.transactional import RedisBacking
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
@@ -118,9 +117,7 @@ def test_a_store_is_reached_under_a_url_with_user_and_authority(secured, passwor
         assert dict(store.list(f"state/{NAME}/{by}", "rows")) == {b"moon": b"1"}
         assert f"state/{NAME}/{by}" in store.places(f"state/{NAME}")
         claim.release()
-        with pytest.raises(
-            NotPermittedError, match=r"'\{another/0\}/\*' in Redis.*give its user the right \(ACL SETUSER\)"
-        ):
+        with pytest.raises(StateError, match=r"'\{another/0\}/\*' in Redis.*give its user the right \(ACL SETUSER\)"):
             store.claim("another/0", "run-1", "another")
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from multilang.shipping.cluster import STORM_VERSION, Cluster, missing_programs
 from multilang.shipping.cluster.artifacts import cache_folder
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from tests.cli.command import ROOT, multilang
 from tests.patience import LONGEST, PACE, SLOW, patient
 from tests.storm import jvm
@@ -145,7 +145,7 @@ def wait_for(condition: Callable[[], object], what: str, limit: float = LIMIT) -
             if condition():
                 return
             problem = None
-        except NimbusError as error:
+        except ShippingError as error:
             problem = error
         time.sleep(0.2)
     pytest.fail(f"not within {limit} seconds: {what}" + (f" ({problem})" if problem else ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.shipping.blobs import delete_blob, list_blobs, put_blob, read_blob, save_blob
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import CHUNK
 from tests.cli.command import multilang
 
@@ -38,15 +38,15 @@ def test_a_file_is_put_listed_read_updated_and_deleted(storm: Cluster, tmp_path:
 
 def test_what_cannot_be_is_refused_and_leaves_nothing(nimbus: Nimbus, tmp_path: Path) -> None:
     before = set(list_blobs(nimbus))
-    with pytest.raises(NimbusError, match="'a/b' is not a key"):
+    with pytest.raises(ShippingError, match="'a/b' is not a key"):
         put_blob(nimbus, "a/b", Path(__file__))
-    with pytest.raises(NimbusError, match="can't be read: Is a directory"):
+    with pytest.raises(ShippingError, match="can't be read: Is a directory"):
         put_blob(nimbus, "folder", tmp_path)
-    with pytest.raises(RefusedError, match="there is no blob 'nothing'"):
+    with pytest.raises(ShippingError, match="there is no blob 'nothing'"):
         list(read_blob(nimbus, "nothing"))
-    with pytest.raises(RefusedError, match="there is no blob 'nothing'"):
+    with pytest.raises(ShippingError, match="there is no blob 'nothing'"):
         save_blob(nimbus, "nothing", tmp_path / "file")
-    with pytest.raises(RefusedError, match="there is no blob 'nothing'"):
+    with pytest.raises(ShippingError, match="there is no blob 'nothing'"):
         delete_blob(nimbus, "nothing")
     assert not set(list_blobs(nimbus)) - before  # Nimbus may just remove those of a topology that was killed
     assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ import pytest
 
 from multilang.shipping.cluster import Cluster, binding
 from multilang.shipping.cluster.artifacts import runs_sources, storm_jars
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from tests.cli.command import COMMAND, ROOT, multilang
 from tests.soak import soak_only
 from tests.storm import jvm
@@ -112,19 +112,19 @@ def test_a_port_where_another_listens_is_refused(storm_programs: None, tmp_path:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         cluster = Cluster(tmp_path / "home", conf={"nimbus.thrift.port": port}, drpc=False)
-        with pytest.raises(ClusterError, match=f"nimbus.thrift.port is {port}, where another program listens"):
+        with pytest.raises(ShippingError, match=f"nimbus.thrift.port is {port}, where another program listens"):
             cluster.up()
     assert not cluster.processes()
 
 
 def test_a_folder_that_cannot_be_made_is_named(storm_programs: None) -> None:
-    with pytest.raises(ClusterError, match=r"/proc/there can't be a cluster's folder: .*; name another"):
+    with pytest.raises(ShippingError, match=r"/proc/there can't be a cluster's folder: .*; name another"):
         Cluster(Path("/proc/there")).up()
 
 
 def test_a_folder_with_other_things_is_left_alone(storm_programs: None, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
-    with pytest.raises(ClusterError, match="holds other things"):
+    with pytest.raises(ShippingError, match="holds other things"):
         Cluster(tmp_path).up()
     Cluster(tmp_path).down()
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
@@ -140,7 +140,7 @@ def test_daemons_that_do_not_answer_are_waited_for_as_long_as_is_said(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     cluster = Cluster(tmp_path / "home", expose=True, start_limit=1)
     try:
-        with pytest.raises(ClusterError, match=r"ZooKeeper does not answer, after 1 seconds; see the logs in"):
+        with pytest.raises(ShippingError, match=r"ZooKeeper does not answer, after 1 seconds; see the logs in"):
             cluster.up()
     finally:
         assert cluster.down() == 1

@@ -14,7 +14,7 @@ import pytest
 from multilang.shipping.cluster import Cluster
 from multilang.shipping.cluster.artifacts import java
 from multilang.shipping.cluster.binding import other_interfaces
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from tests.cli.command import multilang
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_a_cluster_that_could_not_stay_on_loopback_does_not_start(
     program.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     cluster = Cluster(tmp_path / "home")
-    with pytest.raises(ClusterError, match=r"whoever reaches .* could run code as this user: install a JDK"):
+    with pytest.raises(ShippingError, match=r"whoever reaches .* could run code as this user: install a JDK"):
         cluster.up()
     assert not cluster.processes()
     shown = multilang("cluster", "up", "--home", tmp_path / "home")

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli import exits
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from tests.cli.command import multilang
 from tests.page.browser import confirms, opened, shows_trace
 from tests.patience import patient
@@ -91,6 +91,6 @@ def is_rebalanced(page: Any, nimbus: Nimbus) -> bool:
 def alive(nimbus: Nimbus) -> bool:
     try:
         nimbus.status("seen")
-    except NimbusError:
+    except ShippingError:
         return False
     return True

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multilang.topology import CustomGrouping, Grouping, GroupingError, chooser
+from multilang.topology import CustomGrouping, Grouping, TopologyError, chooser
 from multilang.topology.groupings.partial_key import two_tasks
 from multilang.topology.javahash import list_hash
 
@@ -64,7 +64,7 @@ class TestFields:
         assert all(up([word, 0, 0]) == down([word, 0, 0]) for word in "abcdefgh")
 
     def test_a_field_that_the_stream_lacks_is_named(self):
-        with pytest.raises(GroupingError, match=r"no field 'wrod'; did you mean 'word'\?"):
+        with pytest.raises(TopologyError, match=r"no field 'wrod'; did you mean 'word'\?"):
             choose_with(Grouping("fields", ["wrod"]), [1, 2])
 
 
@@ -193,7 +193,7 @@ class TestCustom:
     def test_an_answer_that_is_no_list_of_target_tasks_is_refused(self, answer):
         choose = choose_with(Grouping("custom", custom=Astray()), [1, 2])
         with pytest.raises(
-            GroupingError, match=r"Astray.choose_tasks chose .* choose some of \[1, 2\] in a list or tuple"
+            TopologyError, match=r"Astray.choose_tasks chose .* choose some of \[1, 2\] in a list or tuple"
         ):
             choose([answer])
 
@@ -203,7 +203,7 @@ class TestCustom:
         assert list(choose([(1, 2)])) == [1, 2]
 
     def test_without_an_instance_it_is_refused(self):
-        with pytest.raises(GroupingError, match="needs an instance of CustomGrouping"):
+        with pytest.raises(TopologyError, match="needs an instance of CustomGrouping"):
             choose_with(Grouping("custom"), [1])
 
 
@@ -216,17 +216,17 @@ def test_global_gives_all_to_the_lowest_task():
 
 
 def test_a_regular_emit_to_a_direct_subscriber_is_refused():
-    with pytest.raises(GroupingError, match="direct_task="):
+    with pytest.raises(TopologyError, match="direct_task="):
         choose_with(Grouping("direct"), [3, 1, 2])([])
 
 
 def test_an_unknown_type_is_refused_with_the_nearest():
-    with pytest.raises(GroupingError, match=r"no grouping 'shufle': did you mean 'shuffle'\?"):
+    with pytest.raises(TopologyError, match=r"no grouping 'shufle': did you mean 'shuffle'\?"):
         Grouping("shufle")
 
 
 def test_no_task_to_choose_from_is_refused():
-    with pytest.raises(GroupingError, match="no task to choose from"):
+    with pytest.raises(TopologyError, match="no task to choose from"):
         choose_with(Grouping("shuffle"), [])
 
 

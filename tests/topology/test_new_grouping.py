@@ -17,7 +17,7 @@ from multilang.drpc import LinearDRPCTopologyBuilder
 from multilang.shipping import Shipment, ShippingError, WheelTarget, flux_yaml, java_class
 from multilang.shipping.contents import Contents
 from multilang.shipping.thrift_topology import storm_topology
-from multilang.topology import Grouping, GroupingError, TopologyError
+from multilang.topology import Grouping, TopologyError
 from multilang.topology.groupings import KINDS, chooser, kind_of
 from tests.patience import patient
 from tests.topology.by_length import ByLength, NotInStorm
@@ -100,7 +100,7 @@ def test_what_it_chooses_is_compared_with_the_tasks(chosen):
         Astray(fields=["word"]), ["word"], [1, 2], source_task=3, local_tasks=(), rng=Random(1), component="words"
     )
     wanted = f"Astray.choose_by chose {chosen!r} for a tuple of 'words' stream 'default': choose one of [1, 2] in a list or tuple"
-    with pytest.raises(GroupingError, match=re.escape(wanted)):
+    with pytest.raises(TopologyError, match=re.escape(wanted)):
         choose(["a"])
 
 

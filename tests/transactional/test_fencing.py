@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from multilang.protocol.codec import loads
-from multilang.state.errors import FencedError, InUseError, StateError
 from multilang.store import claims as owners
+from multilang.store.errors import FencedError, InUseError, StateError
 from multilang.testing import run_spout
 from multilang.transactional import (
     MemoryTransactionalSpout,

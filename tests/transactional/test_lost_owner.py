@@ -6,10 +6,10 @@ from contextlib import closing
 
 import pytest
 
-from multilang.state.errors import FencedError, StateError, StoreGoneError
 from multilang.state.providers import provider_of
 from multilang.store import claims, open_store
 from multilang.store.claims import OWNER
+from multilang.store.errors import FencedError, StateError, StoreGoneError
 from multilang.transactional.stores import open_state
 
 

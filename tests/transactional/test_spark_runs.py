@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from tests.transactional.topologies import topology
 
 

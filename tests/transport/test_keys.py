@@ -10,7 +10,7 @@ import pytest
 
 from multilang import transport
 from multilang.component.errors import ConfigError
-from multilang.shipping.errors import NimbusError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address, addresses
 from multilang.transport.jaas import FILE, parse, read_section
@@ -66,9 +66,9 @@ def test_tls_is_tls_however_it_is_spelt(spelt: Any) -> None:
 )
 def test_what_can_not_be_kept_is_refused_before_a_connection(conf: dict[str, Any]) -> None:
     """Nothing listens there, and that is not what is said."""
-    with pytest.raises(NimbusError, match=r"known here|write true or false|certificate|leave the key out"):
+    with pytest.raises(ShippingError, match=r"known here|write true or false|certificate|leave the key out"):
         Nimbus([NOWHERE], conf=conf)
-    with pytest.raises(NimbusError, match=r"^storm\.yaml: "):
+    with pytest.raises(ShippingError, match=r"^storm\.yaml: "):
         addresses(conf, "storm.yaml")
 
 
@@ -117,7 +117,7 @@ def test_half_a_file_is_refused_with_its_line_and_no_value_of_it(cut: int) -> No
 def test_a_login_without_its_jaas_file_sends_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address("127.0.0.1", server.getsockname()[1])
-        with pytest.raises(NimbusError, match=r"needs a JAAS file .* nothing was sent"):
+        with pytest.raises(ShippingError, match=r"needs a JAAS file .* nothing was sent"):
             Nimbus([address], conf={ALL: DIGEST})
         connection, _ = server.accept()
         with connection:

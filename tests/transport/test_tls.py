@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.shipping.errors import NimbusError, RefusedError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
@@ -97,7 +97,7 @@ def test_a_client_proves_itself_with_a_certificate_in_any_form(authority: Author
         with nimbus_over_tls(authority, wants_client=True) as address, Nimbus([address], conf=conf) as nimbus:
             assert nimbus.summary().topologies == []
     without = conf_of(**own)
-    refused = pytest.raises(NimbusError, match=r"broke off|does not agree on TLS")
+    refused = pytest.raises(ShippingError, match=r"broke off|does not agree on TLS")
     with nimbus_over_tls(authority, wants_client=True) as at, refused, Nimbus([at], conf=without) as nimbus:
         nimbus.summary()
 
@@ -107,10 +107,10 @@ def test_a_server_of_another_authority_or_name_is_refused(authority: Authority, 
     for conf in (conf_of(truststore_path=str(other.pem)), conf_of()):
         with (
             nimbus_over_tls(authority) as address,
-            pytest.raises(RefusedError, match="certificate that is not trusted"),
+            pytest.raises(ShippingError, match="certificate that is not trusted"),
         ):
             Nimbus([address], conf=conf)
-    with nimbus_over_tls(authority) as address, pytest.raises(RefusedError, match="certificate that is not trusted"):
+    with nimbus_over_tls(authority) as address, pytest.raises(ShippingError, match="certificate that is not trusted"):
         Nimbus([Address("localhost", address.port)], conf=conf_of(truststore_path=str(authority.pem)))
 
 
@@ -125,6 +125,6 @@ def test_stores_that_can_not_be_read_are_named_and_no_password_shown(authority: 
         (conf_of(truststore_path=str(authority.p12), truststore_password="hidden"), "another password"),
         (conf_of(keystore_path=str(authority.pem)), "certificate and key can't be used"),
     ):
-        with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(NimbusError, match=problem) as caught:
+        with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(ShippingError, match=problem) as caught:
             Nimbus([Address("127.0.0.1", server.getsockname()[1])], conf=conf)
         assert "hidden" not in str(caught.value)

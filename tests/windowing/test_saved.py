@@ -12,7 +12,7 @@ from multilang.component.errors import ConfigError
 from multilang.local import Faults, LocalCluster, LocalClusterError
 from multilang.protocol.codec import dumps, loads
 from multilang.runtime.tuples import LocalTuple, Origin
-from multilang.state import ReshapedError
+from multilang.state import UnusableStateError
 from multilang.testing import BoltRun, VirtualClock, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError
 from multilang.windowing import (
@@ -534,7 +534,7 @@ def test_windows_that_are_declared_otherwise_do_not_go_on_with_stored_ones(then,
     run = started(declared(**then))
     give(run, reference.Event(1, 0, "ant", 10))
     with pytest.raises(
-        ReshapedError, match=r"the stored state has .* and this bolt has .*multilang state rm TOPOLOGY bolt"
+        UnusableStateError, match=r"the stored state has .* and this bolt has .*multilang state rm TOPOLOGY bolt"
     ):
         started(declared(**now), saved(run))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from multilang.errors import MultilangError
 
-class StormWentAwayError(Exception):
+
+class StormWentAwayError(MultilangError):
     """The parent closed its end; only a component with streams of its own raises it."""
 
     def __init__(self) -> None:

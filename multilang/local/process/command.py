@@ -9,7 +9,7 @@ import sys
 from types import FunctionType
 from typing import TYPE_CHECKING
 
-from multilang.local.errors import LocalClusterError
+from multilang.errors import LocalClusterError
 from multilang.protocol.codec import dumps
 from multilang.runtime.child import module_command
 from multilang.topology.commands import BLOB_MAP, blob_map, local_start

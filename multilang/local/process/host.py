@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
-    from multilang.local.errors import LocalClusterError
+    from multilang.errors import LocalClusterError
     from multilang.local.topology import Capture
     from multilang.runtime.clock import Clock
     from multilang.runtime.plan import Plan, Route

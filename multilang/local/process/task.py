@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from multilang.child.process import UNRECOVERABLE, UNUSABLE
-from multilang.local.errors import LocalClusterError, TaskStartError
+from multilang.errors import LocalClusterError, TaskStartError
 from multilang.protocol import Emit, Error, Log, Metrics, Pid
 from multilang.protocol.parent import ParentConnection
-from multilang.runtime.program import Program, ProgramError
+from multilang.runtime.program import Program
 from multilang.runtime.task import Restarts
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class ProcessTask(ABC):
                 on_writable=self.flush,
                 on_death=lambda: host.timers.after(0.0, self._bury),
             )
-        except ProgramError as error:
+        except TaskStartError as error:
             host.fail(TaskStartError(f"{self.plan}: {error}"))
             return
         self.worked = self.answered = False

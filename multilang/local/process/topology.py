@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from multilang.local.errors import LocalClusterError
+from multilang.errors import LocalClusterError
 from multilang.local.process.bolt import ProcessBoltTask
 from multilang.local.process.host import TaskHost
 from multilang.local.process.spout import ProcessCheckpointSpoutTask, ProcessSpoutTask

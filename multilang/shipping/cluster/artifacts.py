@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from multilang import private
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.maven import Artifact, fetch_jars
 
 STORM_VERSION = "2.8.3"
@@ -62,7 +62,7 @@ def _has_compiler(program: str) -> bool:
 def storm_jars() -> Path:
     """Return a folder with ``lib`` and ``lib-worker``, and fetch the jars if they are not there.
 
-    Raises ClusterError.
+    Raises ShippingError.
     """
     folder = _folder()
     check_owners(folder)
@@ -75,14 +75,14 @@ def storm_jars() -> Path:
 def _fetch(folder: Path) -> None:
     missing = missing_programs()
     if missing:
-        raise ClusterError(
+        raise ShippingError(
             f"{' and '.join(missing)} not found: Storm needs a Java runtime (17 or newer) and, to fetch it once, Maven "
             "(Debian, Ubuntu: apt-get install default-jre-headless maven; macOS: brew install openjdk maven)"
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ClusterError(
+        raise ShippingError(
             f"{folder.parent} can't hold Storm's jars: {error.strerror}; name a folder for downloads in $MULTILANG_CACHE"
         ) from None
     check_owners(folder.parent, must_exist=True)
@@ -110,14 +110,14 @@ def check_owners(folder: Path, must_exist: bool = False) -> None:
         must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
 
     Raises:
-        ClusterError: It is; or it is missing, and must not be.
+        ShippingError: It is; or it is missing, and must not be.
     """
     try:
         private.check_owners(folder, must_exist)
     except FileNotFoundError as error:
-        raise ClusterError(f"{error.filename} was there a moment ago, and is missing now") from None
+        raise ShippingError(f"{error.filename} was there a moment ago, and is missing now") from None
     except PermissionError as error:
-        raise ClusterError(
+        raise ShippingError(
             f"{folder} is not used: {error}, and what is in it would run as you; name a folder of your own in $MULTILANG_CACHE or "
             "$MULTILANG_CLUSTER_HOME"
         ) from None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster import compiled
 from multilang.shipping.cluster.artifacts import runs_sources
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,13 +31,13 @@ def check(conf: Mapping[str, Any]) -> None:
     """Refuse to start a cluster on loopback alone where that can't be had.
 
     Raises:
-        ClusterError: Storm's daemons would listen on another network, too.
+        ShippingError: Storm's daemons would listen on another network, too.
     """
     if runs_sources() or all(_own_transport(conf, key) for keys in _TRANSPORTS.values() for key in keys):
         return
     others = other_interfaces()
     if others:
-        raise ClusterError(
+        raise ShippingError(
             "there is no JDK, without which Storm's daemons listen on every interface, and whoever reaches "
             f"{', '.join(others)} could run code as this user: install a JDK, 17 or newer (Debian, Ubuntu: apt-get install "
             "default-jdk-headless), or say --expose"
@@ -50,7 +50,7 @@ def other_interfaces() -> list[str]:
 
 
 def prepare(home: Path, jars: Path) -> None:
-    """Put the transport that listens on loopback into a cluster's folder, if there is a JDK. Raises ClusterError."""
+    """Put the transport that listens on loopback into a cluster's folder, if there is a JDK. Raises ShippingError."""
     if runs_sources():
         compiled.put(_SOURCE, jars, _jar(home))
 

@@ -24,7 +24,7 @@ from multilang.shipping.cluster.state import (
     read_state,
     write_state,
 )
-from multilang.shipping.errors import ClusterError, NimbusError, ShippingError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address, read_conf
 
@@ -93,12 +93,12 @@ class Cluster:
 
     @property
     def conf(self) -> dict[str, Any]:
-        """The entries of the cluster's storm.yaml. Raises NimbusError when the cluster was never up."""
+        """The entries of the cluster's storm.yaml. Raises ShippingError when the cluster was never up."""
         return read_conf(self.conf_folder / "storm.yaml")
 
     @property
     def address(self) -> Address:
-        """The address of Nimbus. Raises ClusterError when the cluster was never up."""
+        """The address of Nimbus. Raises ShippingError when the cluster was never up."""
         return self._state().address
 
     @property
@@ -127,7 +127,7 @@ class Cluster:
             False if all daemons were running already.
 
         Raises:
-            ClusterError: A daemon can't be started; the text says why.
+            ShippingError: A daemon can't be started; the text says why.
         """
         jars = self._jars(progress)
         with self._locked():
@@ -175,10 +175,10 @@ class Cluster:
         return processes.members(self.home)
 
     def kill(self, daemon: str) -> None:
-        """Kill one daemon with ``kill -9``; its workers go on running. Raises ClusterError when it isn't running."""
+        """Kill one daemon with ``kill -9``; its workers go on running. Raises ShippingError when it isn't running."""
         pid = processes.daemons(self.home).get(daemon)
         if pid is None:
-            raise ClusterError(f"no {daemon!r} runs in {self.home}; running: {', '.join(self.status()) or 'none'}")
+            raise ShippingError(f"no {daemon!r} runs in {self.home}; running: {', '.join(self.status()) or 'none'}")
         os.kill(pid, signal.SIGKILL)
         self._until(lambda: daemon not in processes.daemons(self.home), f"{daemon} did not end")
         self._reap()
@@ -196,7 +196,7 @@ class Cluster:
 
     def _jars(self, progress: Callable[[str], None]) -> Path:
         if java() is None:
-            raise ClusterError("java not found: Storm needs a Java runtime, 17 or newer, on the path or in JAVA_HOME")
+            raise ShippingError("java not found: Storm needs a Java runtime, 17 or newer, on the path or in JAVA_HOME")
         progress(f"Storm {STORM_VERSION}'s jars")
         return storm_jars()
 
@@ -212,23 +212,23 @@ class Cluster:
         check_owners(self.home)
         sign = self.home / SIGN
         if any(letter in str(self.home) for letter in ' :*"%'):
-            raise ClusterError(f"{self.home} can't be a cluster's folder: Java's class path can't contain such a name")
+            raise ShippingError(f"{self.home} can't be a cluster's folder: Java's class path can't contain such a name")
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_owners(self.home, must_exist=True)  # again: what is there now stays there
             if not sign.exists() and any(self.home.iterdir()):
-                raise ClusterError(
+                raise ShippingError(
                     f"{self.home} holds other things; name an empty folder for the cluster, or a new one"
                 )
             self.home.chmod(0o700)  # its files have secrets, and whoever writes them runs code as this user
             sign.touch()
         except OSError as error:
-            raise ClusterError(f"{self.home} can't be a cluster's folder: {error.strerror}; name another") from None
+            raise ShippingError(f"{self.home} can't be a cluster's folder: {error.strerror}; name another") from None
 
     def _with_drpc(self) -> bool:
         possible = self._drpc is not False and runs_sources()
         if self._drpc and not possible:
-            raise ClusterError(
+            raise ShippingError(
                 f"{java()} runs no program from its source, as the DRPC server must be: install a JDK, 17 or newer "
                 "(Debian, Ubuntu: apt-get install default-jdk-headless), or leave DRPC out"
             )
@@ -245,7 +245,7 @@ class Cluster:
         for key in PORTS:  # or another cluster's Nimbus would be taken for this one's
             number = self._conf.get(key)
             if number and _listens(number):
-                raise ClusterError(f"{key} is {number}, where another program listens; name another port, or none")
+                raise ShippingError(f"{key} is {number}, where another program listens; name another port, or none")
         for path in self.home.iterdir():
             if path.name in (SIGN, _LOCK):
                 continue
@@ -260,7 +260,7 @@ class Cluster:
     def _state(self) -> ClusterState:
         state = read_state(self.home)
         if state is None:
-            raise ClusterError(f"there is no cluster in {self.home}; start one: multilang cluster up")
+            raise ShippingError(f"there is no cluster in {self.home}; start one: multilang cluster up")
         return state
 
     def _start(self, state: ClusterState, name: str) -> None:
@@ -291,7 +291,7 @@ class Cluster:
             if state is not None:
                 self._start_again(state)
             if time.monotonic() > deadline:
-                raise ClusterError(f"{otherwise}, after {self._start_limit:.0f} seconds; see the logs in {self.logs}")
+                raise ShippingError(f"{otherwise}, after {self._start_limit:.0f} seconds; see the logs in {self.logs}")
             time.sleep(_POLL)
 
     def _start_again(self, state: ClusterState) -> None:
@@ -302,7 +302,7 @@ class Cluster:
         """
         for name in self._dead():
             if name in self._again:
-                raise ClusterError(f"{name} ended at once, twice:\n{self._last_words(name)}")
+                raise ShippingError(f"{name} ended at once, twice:\n{self._last_words(name)}")
             self._again.add(name)
             self._start(state, name)
 
@@ -341,6 +341,6 @@ def _ready(state: ClusterState, conf: Mapping[str, Any]) -> bool:
     try:
         with Nimbus([state.address], timeout=10, conf=conf) as nimbus:
             summary = nimbus.summary()
-    except (NimbusError, ShippingError):
+    except ShippingError:
         return False
     return any(each.isLeader for each in summary.nimbuses) and len(summary.supervisors) >= len(state.supervisors)

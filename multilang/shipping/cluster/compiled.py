@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 from multilang.shipping.cluster.artifacts import BRIEF_JVM, java
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 
 # A compiler opens each: all of Storm's jars take it three times as long.
 _NEEDED = ("storm-*.jar", "slf4j-api-*.jar", "metrics-core-*.jar")
@@ -29,7 +29,7 @@ def put(source: Path, jars: Path, jar: Path) -> None:
         jar: The jar to make.
 
     Raises:
-        ClusterError: There is no JDK here, or it can't compile the class.
+        ShippingError: There is no JDK here, or it can't compile the class.
     """
     program = java() or "java"
     kept = _kept(source, jars, Path(program).resolve())
@@ -63,7 +63,7 @@ def _compile(source: Path, program: str, jars: Path, jar: Path) -> None:
             text=True,
         )
         if shown.returncode:
-            raise ClusterError(f"{source.name} can't be compiled:\n{shown.stdout}{shown.stderr}")
+            raise ShippingError(f"{source.name} can't be compiled:\n{shown.stdout}{shown.stderr}")
         with zipfile.ZipFile(jar, "w") as archive:
             for path in Path(folder).iterdir():
                 archive.write(path, path.name)

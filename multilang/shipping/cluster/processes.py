@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from multilang import private
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ def members(home: Path) -> dict[int, str]:
 
 
 def end(home: Path, names: Iterable[str] | None = None) -> int:
-    """End all processes of a cluster, or those that some daemons started, and return how many. Raises ClusterError."""
+    """End all processes of a cluster, or those that some daemons started, and return how many. Raises ShippingError."""
     wanted = None if names is None else set(names)
 
     def alive() -> list[int]:
@@ -78,7 +78,7 @@ def end(home: Path, names: Iterable[str] | None = None) -> int:
         if time.monotonic() > patient:
             _send(left, signal.SIGKILL)  # repeated, because a supervisor may start another worker meanwhile
         if time.monotonic() > deadline:
-            raise ClusterError(f"these processes of the cluster in {home} don't end: {', '.join(map(str, left))}")
+            raise ShippingError(f"these processes of the cluster in {home} don't end: {', '.join(map(str, left))}")
         time.sleep(0.05)
     return len(ended)
 
@@ -118,7 +118,7 @@ def _marked_by_ps(mark: str) -> dict[int, str]:
     """Find the processes where there is no /proc (macOS): ``ps`` shows a process's environment after its command."""
     shown = subprocess.run(["ps", "axeww", "-o", "pid=,command="], capture_output=True, text=True, errors="replace")
     if shown.returncode:
-        raise ClusterError(f"ps can't list the processes: {shown.stderr.strip()}")
+        raise ShippingError(f"ps can't list the processes: {shown.stderr.strip()}")
     found = {}
     for line in shown.stdout.splitlines():
         number, _, rest = line.strip().partition(" ")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.shipping.cluster.artifacts import cache_folder
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.storm_yaml import Address
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def new_state(
     def port(key: str) -> int:
         number = conf.get(key, 0)
         if not isinstance(number, int) or not 0 <= number <= 65535:
-            raise ClusterError(f"{key} is {number!r}; a port is a number from 1 to 65535")
+            raise ShippingError(f"{key} is {number!r}; a port is a number from 1 to 65535")
         return number or next(free)
 
     return ClusterState(
@@ -111,4 +111,4 @@ def _free_ports(count: int) -> list[int]:
         found.append(port)
         if len(found) == count:
             return found
-    raise ClusterError(f"there are no {count} free ports between 20000 and 32000")
+    raise ShippingError(f"there are no {count} free ports between 20000 and 32000")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.topology.errors import GroupingError, did_you_mean
+from multilang.topology.errors import TopologyError, did_you_mean
 from multilang.topology.groupings.own import GroupingContext
 
 TYPE_CHECKING = False
@@ -58,7 +58,7 @@ class Grouping:
         is_hashed: The task follows from Storm's hash of the fields' values, by which a task's state can be divided.
 
     Raises:
-        GroupingError: There is no such type.
+        TopologyError: There is no such type.
     """
 
     __slots__ = ("custom", "fields")
@@ -96,7 +96,7 @@ class Grouping:
             tasks: The task ids to choose from, at least one, in ascending order.
 
         Raises:
-            GroupingError: The stream has no such field.
+            TopologyError: The stream has no such field.
         """
         raise NotImplementedError
 
@@ -202,17 +202,17 @@ class Grouping:
         """Return the positions of the grouping's fields among the stream's.
 
         Raises:
-            GroupingError: The stream has no such field, or the grouping has none.
+            TopologyError: The stream has no such field, or the grouping has none.
         """
         positions = []
         for field in self.fields:
             if field not in source_fields:
-                raise GroupingError(
+                raise TopologyError(
                     f"{self} grouping: the stream has no field {field!r}; {did_you_mean(field, source_fields)}"
                 )
             positions.append(list(source_fields).index(field))
         if not positions:
-            raise GroupingError(f"{self.type} grouping without fields: name at least one of {list(source_fields)}")
+            raise TopologyError(f"{self.type} grouping without fields: name at least one of {list(source_fields)}")
         return positions
 
 
@@ -220,11 +220,11 @@ def kind_of(name: str) -> type[Grouping]:
     """Return the class of a type of grouping.
 
     Raises:
-        GroupingError: There is no such type.
+        TopologyError: There is no such type.
     """
     place = KINDS.get(name)
     if place is None:
-        raise GroupingError(f"there is no grouping {name!r}: {did_you_mean(name, KINDS)}")
+        raise TopologyError(f"there is no grouping {name!r}: {did_you_mean(name, KINDS)}")
     module, _, attribute = place.partition(":")
     from importlib import import_module
 
@@ -256,11 +256,11 @@ def chooser(
         stream: The source's stream, for custom groupings.
 
     Raises:
-        GroupingError: There is no task to choose from, or the stream has no such field.
+        TopologyError: There is no task to choose from, or the stream has no such field.
     """
     tasks = tuple(sorted(target_tasks))
     if not tasks:
-        raise GroupingError(f"{grouping} grouping has no task to choose from")
+        raise TopologyError(f"{grouping} grouping has no task to choose from")
     context = GroupingContext(component, stream, tuple(source_fields), source_task, frozenset(local_tasks), rng)
     choose = grouping.choose_by(context, tasks)
     return choose if grouping.is_trusted else _compared(choose, grouping, context, tasks)
@@ -280,7 +280,7 @@ def _compared(choose: Chooser, grouping: Grouping, context: GroupingContext, tas
         chosen = choose(values)
         if not isinstance(chosen, list | tuple) or not known.issuperset(chosen) or (is_to_one and len(chosen) != 1):
             wanted = f"{'one' if is_to_one else 'some'} of {list(tasks)} in a list or tuple"
-            raise GroupingError(
+            raise TopologyError(
                 f"{who} chose {chosen!r} for a tuple of {context.component!r} stream {context.stream!r}: choose {wanted}"
             )
         return chosen

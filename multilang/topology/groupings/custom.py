@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from functools import partial
 
-from multilang.topology.errors import GroupingError
+from multilang.topology.errors import TopologyError
 from multilang.topology.groupings.base import Grouping
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ class ByCustomGrouping(Grouping):
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
         custom = deepcopy(self.custom)
         if custom is None:
-            raise GroupingError("a custom grouping needs an instance of CustomGrouping: Grouping('custom', custom=...)")
+            raise TopologyError("a custom grouping needs an instance of CustomGrouping: Grouping('custom', custom=...)")
         custom.prepare(context, context.stream, tasks)
         return partial(custom.choose_tasks, context.source_task)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.topology.errors import GroupingError
+from multilang.topology.errors import TopologyError
 from multilang.topology.groupings.base import Grouping
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ class DirectGrouping(Grouping):
 
 
 def _refuse(_values: Sequence[Any]) -> Sequence[int]:
-    raise GroupingError(
+    raise TopologyError(
         "a regular emit on a stream that a subscriber reads by direct grouping: "
         "name the task in the emit, direct_task=..., or subscribe by another grouping"
     )

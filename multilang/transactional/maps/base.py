@@ -12,10 +12,9 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import ClassVar
 
-from multilang.component.errors import UnrecoverableError
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.serializers import JsonKeySerializer
-from multilang.store.errors import StateError, StoreGoneError
+from multilang.store.errors import StateError, StoreGoneError, UnusableStateError
 from multilang.store.interface import unheard
 from multilang.transactional.maps.backing import Backing
 
@@ -34,18 +33,6 @@ _OWNER = b"$owner"  # no key's name: a text's is quoted
 TRIES = 50  # of a batch whose keys others change between its read and its write
 
 _encode_key = JsonKeySerializer().encode
-
-
-class NotOwnerError(StateError, UnrecoverableError):
-    """A map belongs to other transactions, whose numbers mean other batches."""
-
-
-class MapUseError(StateError, UnrecoverableError):
-    """A map is used in a way that no replay makes right."""
-
-
-class OrderError(StateError, UnrecoverableError):
-    """A transaction comes to a map after a later one. However often it is replayed, it would come too late."""
 
 
 class UpdateMap(ABC):
@@ -119,9 +106,9 @@ class UpdateMap(ABC):
             The new values by key.
 
         Raises:
-            NotOwnerError: The map belongs to another transactional id.
-            OrderError: A later transaction has updated a key already.
-            MapUseError: A key was updated twice in the batch; or a map of the other kind was here before; or the spout is
+            UnusableStateError: The map belongs to another transactional id.
+            UnusableStateError: A later transaction has updated a key already.
+            UnusableStateError: A key was updated twice in the batch; or a map of the other kind was here before; or the spout is
                 opaque, and the map is not for such.
             StateError: The transactions were claimed again since.
             StoreGoneError: The map was deleted while it was in use.
@@ -173,10 +160,10 @@ class UpdateMap(ABC):
         """Check that the map is right for a spout that may repeat a transaction with another batch.
 
         Raises:
-            MapUseError: It would leave the other batch out.
+            UnusableStateError: It would leave the other batch out.
         """
         if self.same_batches:
-            raise MapUseError(
+            raise UnusableStateError(
                 f"{self.backing.describe()}: a {type(self).__name__} leaves out a transaction that it has, and the topology's spout is "
                 "opaque: it may repeat a transaction with other tuples, which would be lost. Use an OpaqueMap"
             )
@@ -188,8 +175,8 @@ class UpdateMap(ABC):
             id: The transactional id; None: it is not known.
 
         Raises:
-            NotOwnerError: The map belongs to another transactional id.
-            MapUseError: A map of the other kind was here before.
+            UnusableStateError: The map belongs to another transactional id.
+            UnusableStateError: A map of the other kind was here before.
             StateError: The map can't be read.
         """
         owner, *_ = self._read({})
@@ -230,7 +217,7 @@ class UpdateMap(ABC):
         found = self.backing.multi_get([*beside, *names.values()])
         owner = MapOwner(found[0])
         if owner.kind not in (None, self.kind):
-            raise MapUseError(
+            raise UnusableStateError(
                 f"{self.backing.describe()} was stored by a map of the kind {owner.kind}, and this one is {type(self).__name__}, which "
                 f"can't read it: use {owner.kind} as before, or give this map a name of its own and begin the transactions anew"
             )
@@ -263,13 +250,13 @@ class UpdateMap(ABC):
     def _check_owner(self, found: MapOwner, owner: str) -> None:
         id, _, incarnation = owner.partition("/")
         if found.id not in (None, id):
-            raise NotOwnerError(
+            raise UnusableStateError(
                 f"{self.backing.describe()} belongs to the transactional id {found.id!r}, and this topology's is {id!r}: each counts "
                 "its transactions from 1 on, so that updates would be taken for others and be lost. Two topologies need two maps: "
                 "give this one a map with another name"
             )
         if found.incarnation and incarnation and found.incarnation != incarnation:
-            raise NotOwnerError(
+            raise UnusableStateError(
                 f"{self.backing.describe()} belongs to earlier transactions of {id!r}, which were removed or are kept elsewhere, and "
                 "these began anew, from 1 on, so that updates would be taken for others and be lost: put the earlier transactions back, "
                 "or give this topology a map with another name"
@@ -279,14 +266,14 @@ class UpdateMap(ABC):
         if stored["txid"] > txid:
             raise self._too_late(repr(key), stored["txid"], txid)
         if stored["txid"] == txid and stored["attempt"] == attempt:
-            raise MapUseError(
+            raise UnusableStateError(
                 f"{self.backing.describe()}: {key!r} was updated in this attempt of transaction {txid} already, and only the "
                 "first update of a key counts: collect what a batch does to a key, and update it once, in finish_batch and "
                 "in one task (fields or global grouping)"
             )
 
-    def _too_late(self, what: str, stored: int, txid: int) -> OrderError:
-        return OrderError(
+    def _too_late(self, what: str, stored: int, txid: int) -> UnusableStateError:
+        return UnusableStateError(
             f"{self.backing.describe()}: transaction {txid} comes after {what} was updated by transaction {stored}, but "
             "updates are made in the order of transactions. Make the bolt a committer. If the topology began anew (its "
             "transactions were removed, or have another id), or another one writes here, give this map a name of its own"

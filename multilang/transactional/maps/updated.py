@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multilang.protocol.codec import dumps, loads
-from multilang.store.errors import StateError
-from multilang.transactional.maps.base import MapUseError, UpdateMap
+from multilang.store.errors import StateError, UnusableStateError
+from multilang.transactional.maps.base import UpdateMap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class OpaqueMap(UpdateMap):
 
     It is right for all spouts. Unlike the page's rule, it also undoes what a replaced attempt did to keys that its
     replay does not have. For that it must know of every transaction: call ``update`` in each ``finish_batch``, with
-    ``{}`` if there is nothing to change. If a bolt leaves one out, the next update raises MapUseError.
+    ``{}`` if there is nothing to change. If a bolt leaves one out, the next update raises UnusableStateError.
 
     The map stores a record with the last transaction, its attempt, and the attempts that were replaced after they had
     written (some 20 bytes for each crash during a commit).
@@ -83,7 +83,7 @@ class OpaqueMap(UpdateMap):
         if last is not None and txid < last:
             raise self._too_late("the map", last, txid)
         if last is not None and txid > last + 1:
-            raise MapUseError(
+            raise UnusableStateError(
                 f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and the map was not updated for "
                 "those between them: call update in every finish_batch, with {} if there is nothing to change. If the bolt does "
                 "so, the map is an older copy: put the newest one back"

@@ -15,11 +15,10 @@ from fnmatch import fnmatch
 from itertools import islice
 
 from multilang import private
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, SourceUnavailable
 from multilang.protocol.codec import dumps, loads
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
-    ReadError,
     Source,
     SourceSpout,
     TransactionalSourceSpout,
@@ -107,7 +106,7 @@ class FileSource(Source):
                 os.fsync(index.fileno())
             self._names += new
         except OSError as problem:
-            raise ReadError(
+            raise SourceUnavailable(
                 f"the files of {self._folder} can't be listed in {INDEX} there: {problem}; the coordinator must be able to "
                 "read and write that"
             ) from problem
@@ -119,7 +118,7 @@ class FileSource(Source):
         except FileNotFoundError:
             return 0
         except OSError as problem:
-            raise ReadError(f"the folder {self._folder} can't be read: {problem}") from problem
+            raise SourceUnavailable(f"the folder {self._folder} can't be read: {problem}") from problem
         return len(self._names)
 
     def first(self, partition: int) -> int:
@@ -134,7 +133,7 @@ class FileSource(Source):
     def stamp(self, partition: int) -> tuple[int, int] | None:
         try:
             found = os.stat(os.path.join(self._folder, self._name(partition)))
-        except (OSError, ReadError):
+        except (OSError, SourceUnavailable):
             return None  # the read will say why
         return found.st_dev, found.st_ino
 
@@ -165,7 +164,7 @@ class FileSource(Source):
 
     def _name(self, partition: int) -> str:
         if partition >= len(self._names) and partition >= self.num_partitions():
-            raise ReadError(
+            raise SourceUnavailable(
                 f"{self._folder}/{INDEX} does not name file {partition} yet; is it the same folder for all tasks?"
             )
         return self._names[partition]
@@ -175,14 +174,14 @@ class FileSource(Source):
         try:
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except OSError as problem:
-            raise ReadError(
+            raise SourceUnavailable(
                 f"{path}, of which {position} bytes were read, can't be read any more: {problem}; put it back, and leave files "
                 "where they are until the topology needs them no longer"
             ) from problem
         size = os.fstat(file.fileno()).st_size
         if size < position:
             file.close()
-            raise ReadError(
+            raise SourceUnavailable(
                 f"{path} has shrunk: {position} bytes of it were read, and it has {size}; put back what it was. Files may grow, "
                 "and new ones may come"
             )
@@ -193,7 +192,7 @@ class FileSource(Source):
         try:
             return line.removesuffix(b"\n").removesuffix(b"\r").decode(self._encoding, self._errors)
         except UnicodeDecodeError as problem:
-            raise ReadError(
+            raise SourceUnavailable(
                 f"{file.name}: the line at byte {at} is no {self._encoding}: {problem.reason}; name its encoding, or read over "
                 'it with errors="replace"'
             ) from problem

@@ -18,9 +18,8 @@ from base64 import b64decode, b64encode
 from struct import pack, unpack
 
 from multilang.checksums import extended
-from multilang.component.errors import UnrecoverableError
+from multilang.component.errors import ChangedRowsError
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import StateError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +35,6 @@ metadata need not take apart."""
 WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
 _STEP = 8  # each block that is kept has a number so many times that of the one before
 TAIL = 256  # rows at the end that are known one by one, for sources that forget
-
-
-class ChangedSourceError(StateError, UnrecoverableError):
-    """The source of a transactional spout is not the one whose position is stored. The message names the partition."""
 
 
 class _Block:
@@ -82,8 +77,8 @@ class History:
             metadata: The metadata of its last batch; None: there was none.
 
         Raises:
-            ChangedSourceError: It is another one.
-            ReadError: That can't be told now.
+            ChangedRowsError: It is another one.
+            SourceUnavailable: That can't be told now.
         """
         if self._source.compares_itself:
             return
@@ -148,7 +143,7 @@ class History:
         """Return the history in the metadata of a batch."""
         text = metadata.get(KEY) if isinstance(metadata, dict) else None
         if text is None:
-            raise ChangedSourceError(
+            raise ChangedRowsError(
                 f"the position of partition {partition}, {metadata!r}, is that of a spout of another kind, and {self._source.describe()} can't "
                 "go on from it: give the topology the spout that it had; or begin anew: give TransactionalTopologyBuilder another id, "
                 "and its maps other names"
@@ -211,7 +206,7 @@ class History:
     def _refuse(self, partition: int, read: str, what: str, found: Mapping[str, Any]) -> NoReturn:
         names = [f"{key} {value!r}" for key, value in found["source"].items() if key != "fields" and value is not None]
         of = f" ({', '.join(names)})" if names else ""
-        raise ChangedSourceError(
+        raise ChangedRowsError(
             f"partition {partition} of the spout's source, {self._source.describe()}, {what}. It is not the one of which {read} were read by these "
             f"transactions{of}, and to go on there would lose rows or give them twice. Give the spout the source that it had, with "
             "the same rows in the same partitions and the same order; what is new comes behind them. Or begin anew: give "

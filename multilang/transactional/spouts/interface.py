@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     Rows: TypeAlias = Sequence[Sequence[Any]]
 
 
-class ReadError(Exception):
-    """The source or a partition of it can't be read, now or ever. The message names it and the fix."""
-
-
 class Source(ABC):
     """A source of rows that can be read again. Each task of a spout opens one.
 
@@ -72,7 +68,7 @@ class Source(ABC):
             JSON values by their names in messages; nothing unless overridden.
 
         Raises:
-            ReadError: It can't be told now.
+            SourceUnavailable: It can't be told now.
         """
         return {}
 
@@ -99,7 +95,7 @@ class Source(ABC):
             The rows of ``read_again`` unless overridden; None if the identity tells all, so that none need be compared.
 
         Raises:
-            ReadError: They can't be read now.
+            SourceUnavailable: They can't be read now.
         """
         return self.read_again(partition, start, end)
 
@@ -111,7 +107,7 @@ class Source(ABC):
                 gone.
 
         Raises:
-            ReadError: That can't be checked now. Any other exception ends the task.
+            SourceUnavailable: That can't be checked now. Any other exception ends the task.
         """
 
     @abstractmethod
@@ -127,7 +123,7 @@ class Source(ABC):
             The rows, and the position after them.
 
         Raises:
-            ReadError: They can't be read now.
+            SourceUnavailable: They can't be read now.
         """
 
     @abstractmethod
@@ -140,7 +136,7 @@ class Source(ABC):
             end: The position after the last row.
 
         Raises:
-            ReadError: They can't be read now.
+            SourceUnavailable: They can't be read now.
         """
 
     @abstractmethod
@@ -152,7 +148,7 @@ class Source(ABC):
             position: The position to begin at.
 
         Raises:
-            ReadError: That can't be told now.
+            SourceUnavailable: That can't be told now.
         """
 
     def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few sources need it
@@ -167,7 +163,7 @@ class Source(ABC):
     def notices(self) -> list[str]:
         """Return, once each, what was noticed while rows were read, such as rows that are lost. It is reported as an error.
 
-        What keeps rows from being read is a ReadError instead.
+        What keeps rows from being read is a SourceUnavailable instead.
         """
         return []
 

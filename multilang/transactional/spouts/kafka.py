@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from time import monotonic
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, SourceUnavailable
 from multilang.state.kafka_client import REQUIRES, Topic, check_fields, with_options
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
-    ReadError,
     Source,
     SourceSpout,
     TransactionalSourceSpout,
@@ -77,7 +76,7 @@ class KafkaSource(Source):
     forgets = True  # messages have a retention
 
     def __init__(self, servers: str, topic: str, fields: Sequence[str], options: Mapping[str, Any]) -> None:
-        self._topic = Topic(servers, topic, options, ReadError)
+        self._topic = Topic(servers, topic, options, SourceUnavailable)
         self._fields = fields
         self._consumers: dict[int, Any] = {}
         self._next: dict[int, int] = {}  # the offset that a consumer gives next
@@ -87,7 +86,7 @@ class KafkaSource(Source):
         self._control = self._topic.consumer(_ALONE)
         try:
             self._count(before_start=True)
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             self._control.close()
             raise ConfigError(str(problem)) from problem
 
@@ -138,10 +137,10 @@ class KafkaSource(Source):
         return self._topic.ends(self._control, partition, PATIENCE_SECS)
 
     def _end(self, partition: int, start: int) -> int:
-        """Return the offset after the last. Raise ReadError if ``start`` is no longer there."""
+        """Return the offset after the last. Raise SourceUnavailable if ``start`` is no longer there."""
         low, high = self._ends(partition)
         if not low <= start <= high:
-            raise ReadError(
+            raise SourceUnavailable(
                 f"partition {partition} of {self._topic.where} has offsets from {low} to {high}, and {start} is to be read: Kafka has "
                 "removed it (retention.ms, retention.bytes), or the topic was made anew; read a new topic under a new "
                 "transactional id"
@@ -174,12 +173,14 @@ class KafkaSource(Source):
                     self._next[partition] = message.offset() + 1
                     position = end
                 elif error.code() != self._topic.kafka.KafkaError._PARTITION_EOF:
-                    raise ReadError(f"partition {partition} of {self._topic.where} can't be read: {error.str()}")
+                    raise SourceUnavailable(
+                        f"partition {partition} of {self._topic.where} can't be read: {error.str()}"
+                    )
                 elif message.offset() >= end:  # otherwise more messages have come after that end
                     self._next[partition] = position = end
                 deadline = monotonic() + PATIENCE_SECS
             if monotonic() > deadline:
-                raise ReadError(
+                raise SourceUnavailable(
                     f"partition {partition} of {self._topic.where} gave nothing for {PATIENCE_SECS:g} seconds; are its brokers running?"
                 )
         return rows, position

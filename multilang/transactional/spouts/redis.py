@@ -8,13 +8,12 @@ stream that was deleted. Needs the extra ``redis``, and Redis 6.2 or later; only
 
 from __future__ import annotations
 
-from multilang.component.errors import ConfigError
-from multilang.state.errors import StateError
+from multilang.component.errors import ConfigError, SourceUnavailable
+from multilang.store.errors import StateError
 from multilang.store.redis_access import settings, with_access
 from multilang.store.redis_client import REQUIRES, connect, place, translated_errors
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
-    ReadError,
     Source,
     SourceSpout,
     TransactionalSourceSpout,
@@ -189,12 +188,12 @@ class RedisSource(Source):
                 pipeline.xrange(name, f"({after}", to, most)
                 known, entries = pipeline.execute(raise_on_error=False)
         except StateError as problem:
-            raise ReadError(str(problem)) from problem
+            raise SourceUnavailable(str(problem)) from problem
         for found in (known, entries):
             if isinstance(found, Exception):
-                raise ReadError(f"stream {name!r} in {self._where} can't be read any more: {found}")
+                raise SourceUnavailable(f"stream {name!r} in {self._where} can't be read any more: {found}")
         if _order(known["last-generated-id"].decode()) < _order(after):
-            raise ReadError(
+            raise SourceUnavailable(
                 f"stream {name!r} in {self._where} was deleted and made anew: it was read up to {after}, and now ends at "
                 f"{known['last-generated-id'].decode()}; give the new one another name"
             )
@@ -207,7 +206,7 @@ class RedisSource(Source):
             try:
                 rows.append([None if value is None else value.decode() for value in found])
             except UnicodeDecodeError as problem:
-                raise ReadError(
+                raise SourceUnavailable(
                     f"entry {id.decode()} of stream {self._streams[partition]!r} in {self._where} is not UTF-8: {problem.reason}; "
                     "what crosses the wire is text, so write numbers and base64, not bytes"
                 ) from problem

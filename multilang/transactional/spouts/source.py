@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from time import monotonic
 
 from multilang.component.closing import close_all
-from multilang.component.errors import ConfigError, ReportedFailedException
+from multilang.component.errors import ConfigError, ReportedFailedException, SourceUnavailable
 from multilang.component.streams import declared_streams
 from multilang.transactional.api import (
     OpaqueCoordinator,
@@ -27,7 +27,7 @@ from multilang.transactional.api import (
 from multilang.transactional.executors import Following, last_metadata
 from multilang.transactional.names import CURRENT, METADATA, USER
 from multilang.transactional.spouts.history import History
-from multilang.transactional.spouts.interface import ReadError, Source
+from multilang.transactional.spouts.interface import Source
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -47,7 +47,6 @@ REST = 2.0  # a partition rests for so many times as long as its failed try took
 
 __all__ = [
     "OpaqueTransactionalSourceSpout",
-    "ReadError",
     "Source",
     "SourceSpout",
     "TransactionalSourceSpout",
@@ -152,7 +151,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
     def resume(self, metadata: Mapping[int, Any]) -> None:
         try:
             self._resume(metadata)
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             self._tell(
                 problem
             )  # it is tried again before a new transaction begins; the emitters compare for themselves
@@ -180,7 +179,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             committed = last_metadata(self._state, self._committed())
             try:
                 self._source.committed({each: known["to"] for each, known in committed.items() if known is not None})
-            except ReadError as problem:
+            except SourceUnavailable as problem:
                 self._tell(problem)
                 return None
         return more
@@ -191,7 +190,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
         for partition, value in sorted(known.items()):
             try:
                 self._reader.compare(partition, value)
-            except ReadError as problem:
+            except SourceUnavailable as problem:
                 if self._waits:
                     raise
                 self._tell(problem)  # with an opaque spout it is left out until it can be read, and compared then
@@ -205,7 +204,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                 self._resume(metadata if self._waits else last_metadata(self._state, self._committed()))
             self._source.discover()
             partitions = self._source.num_partitions()
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             self._tell(problem)
             return None
         more: bool | None = False
@@ -215,7 +214,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
                     partition, metadata.get(partition), 0 if unknown is None else unknown[partition]
                 ):
                     return True
-            except ReadError as problem:
+            except SourceUnavailable as problem:
                 if self._waits:  # the emitter will get the same error, and report it
                     return True
                 self._tell(problem)
@@ -226,7 +225,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             self._told.clear()
         return more
 
-    def _tell(self, problem: ReadError) -> None:
+    def _tell(self, problem: SourceUnavailable) -> None:
         """Log a problem once: the same one comes again and again until it is solved."""
         if str(problem) not in self._told:
             self._told.add(str(problem))
@@ -246,7 +245,7 @@ class _Emitter(PartitionedEmitter):
     ) -> dict[str, Any]:
         try:
             rows, metadata = self._reader.read(partition, last_metadata)
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             raise ReportedFailedException(str(problem)) from problem
         _report(self._source, collector)
         collector.emit_many([attempt, *row] for row in rows)
@@ -257,7 +256,7 @@ class _Emitter(PartitionedEmitter):
     ) -> None:
         try:
             rows = self._reader.read_again(partition, metadata)
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             raise ReportedFailedException(str(problem)) from problem
         collector.emit_many([attempt, *row] for row in rows)
 
@@ -276,7 +275,7 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
     ) -> Any:
         try:
             rows, metadata = self._reader.read(partition, last_metadata)
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             if self._told.get(partition) != str(problem):
                 collector.report_error(f"partition {partition} is left out: {problem}")
             self._told[partition] = str(problem)
@@ -298,7 +297,7 @@ class _SourcePartitionReader:
         self._history = History(source, fields)
         self._batch_size = batch_size
         self._rest = rest
-        self._resting: dict[int, tuple[float, ReadError]] = {}
+        self._resting: dict[int, tuple[float, SourceUnavailable]] = {}
         self._ends: dict[int, list[Position]] = {}  # by partition, the positions at which full batches would end
         self._tails: dict[
             int, tuple[Position, int, Position]
@@ -325,7 +324,7 @@ class _SourcePartitionReader:
             rows = self._source.read_again(partition, metadata["from"], metadata["to"])
         if len(rows) != metadata["rows"] or not self._history.is_same(partition, metadata, rows):
             now = f"{len(rows)} now" if len(rows) != metadata["rows"] else "others now"
-            raise ReadError(
+            raise SourceUnavailable(
                 f"partition {partition} had {metadata['rows']} rows from {metadata['from']} to {metadata['to']} when they were "
                 f"emitted, and has {now}: what is read must stay as it is until it is committed. Where that can't be "
                 "promised, use the opaque spout of this source, and OpaqueMap"
@@ -366,7 +365,7 @@ class _SourcePartitionReader:
             raise problem
         try:
             yield
-        except ReadError as problem:
+        except SourceUnavailable as problem:
             now = monotonic()
             self._resting[partition] = (now + self._rest * (now - begin), problem)
             raise
@@ -381,5 +380,5 @@ def _report(source: Source, collector: BatchCollector) -> None:
 def _count(source: Source) -> int:
     try:
         return source.num_partitions()
-    except ReadError as problem:
+    except SourceUnavailable as problem:
         raise ReportedFailedException(str(problem)) from problem

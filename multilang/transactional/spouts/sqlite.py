@@ -14,10 +14,9 @@ from __future__ import annotations
 import os
 import sqlite3
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, SourceUnavailable
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,
-    ReadError,
     Source,
     SourceSpout,
     TransactionalSourceSpout,
@@ -133,10 +132,10 @@ class SqliteSource(Source):
             rows = [list(row) for row in (cursor.fetchall() if most is None else cursor.fetchmany(most))]
             cursor.close()  # an open cursor holds up writers
         except sqlite3.Error as problem:
-            raise ReadError(f"the spout's query can't be run in {self._path}: {problem}") from problem
+            raise SourceUnavailable(f"the spout's query can't be run in {self._path}: {problem}") from problem
         for row in rows:
             if type(row[0]) is not int or row[0] <= key:
-                raise ReadError(
+                raise SourceUnavailable(
                     f"the query's first column is to be an integer key that grows from row to row, and {row[0]!r} follows {key}: "
                     f"add ORDER BY, and put the key first. The query is {self._query!r}"
                 )

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import TopologyBuilder
+from multilang.component.errors import ConnectorError
 from multilang.local import LocalCluster
+from multilang.topology.errors import TopologyError
 from spark_bridge import ListSource, PartitionSpout, ReplayablePartitionSpout, publish
-from spark_bridge.job import NotOnSparkError, run_topology
-from spark_bridge.sources.errors import SourceError
+from spark_bridge.job import run_topology
 from tests.patience import patient
 from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
@@ -62,7 +63,7 @@ def test_spark_and_the_live_topology_take_over_from_each_other_at_exact_cuts(spa
     with run_topology(whole, {"sentences": SOURCE}, spark, initial_state=durable, save_state=durable) as result:
         assert result.acked == 0
     with pytest.raises(
-        NotOnSparkError, match=r"has 40 rows of partition 0 of the source of 'sentences', which ends at 20"
+        TopologyError, match=r"has 40 rows of partition 0 of the source of 'sentences', which ends at 20"
     ):
         run_topology(whole, {"sentences": cut}, spark, initial_state=durable, save_state=durable)
 
@@ -102,7 +103,7 @@ def test_a_source_that_is_not_the_one_that_was_counted_is_refused_on_either_side
     with pytest.raises(Exception, match=r"partition 0 of the source 'list' has other rows: .*10 rows"):
         live(other)
     given = {"sentences": ListSource(other, ["sentence"])}
-    with pytest.raises(NotOnSparkError, match=r"partition 0 of the source 'list' has other rows: .*10 rows"):
+    with pytest.raises(TopologyError, match=r"partition 0 of the source 'list' has other rows: .*10 rows"):
         run_topology(over(SOURCE), given, spark, initial_state=durable, save_state=durable)
     assert state_of({**durable, "topology.name": "cut"}) == counted(10, 0, 33)
     live([[*PARTS[0], "behind"], PARTS[1], PARTS[2]])
@@ -114,7 +115,7 @@ def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path:
     whole = over(SOURCE)
 
     def refused(said: str, topology=whole, source=SOURCE, **options) -> None:
-        with pytest.raises(NotOnSparkError, match=said):
+        with pytest.raises(TopologyError, match=said):
             run_topology(topology, {"sentences": source}, spark, **{"save_state": place, **options})
 
     refused(r"where the source of 'sentences' ends can't be saved", over(SOURCE, PartitionSpout, "at-least-once"))
@@ -127,7 +128,7 @@ def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path:
     loose = over(SOURCE, alignment="at-least-once")
     refused(r"'sentences' can't continue there: it must be a ReplayableSpout", loose, positions={"sentences": [1, 2]})
     refused(r"has the fields line, and its stream sentence", source=ListSource(PARTS, ["line"]))
-    with pytest.raises(SourceError, match=r"of its 3 partitions, from 0 on: partition 1 has none"):
+    with pytest.raises(ConnectorError, match=r"of its 3 partitions, from 0 on: partition 1 has none"):
         SOURCE.until({0: 1, 2: 3})
     # Without a place for states it is a source as any other.
     with run_topology(over(SOURCE, PartitionSpout, "at-least-once"), {"sentences": SOURCE}, spark) as result:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multilang import TopologyBuilder
+from multilang.topology.errors import TopologyError
 from spark_bridge.job.declared import as_declared
-from spark_bridge.job.errors import NotOnSparkError
 from tests.topology import test_transform
 from tests.topology.test_declared import in_transactions, stateful
 
@@ -18,7 +18,7 @@ def test_state_and_transactions_run_as_they_were_declared(build) -> None:
 
 
 def test_a_transformation_of_a_users_own_is_never_left_out() -> None:
-    with pytest.raises(NotOnSparkError, match="bolt 'double' runs inside a Auditor"):
+    with pytest.raises(TopologyError, match="bolt 'double' runs inside a Auditor"):
         as_declared(test_transform.topology)
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.topology import load_topology
-from spark_bridge.job import NotOnSparkError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import run_topology
 from tests.differential import components, plain
 from tests.differential.local import run
 from tests.differential.outcomes import Outcome, check_same, counted
@@ -74,7 +75,7 @@ def test_what_spark_cannot_express_is_refused_by_name(
         [shape] = sample(1, 0, lambda shape: wanted in kinds(shape) and not kinds(shape) & CYCLES)
     ids = "|".join(re.escape(part["id"]) for part in shape["components"] if part["kind"] == wanted)
     topology = components.built(shape, str(tmp_path / "record"), 1, components.SHELL)
-    with pytest.raises(NotOnSparkError, match=refusal.replace("{id}", f"({ids})")):
+    with pytest.raises(TopologyError, match=refusal.replace("{id}", f"({ids})")):
         run_topology(topology, {}, spark)
     assert not (tmp_path / "record").exists()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
-from spark_bridge.job import ComponentStartError, SparkJobError, run_topology
+from spark_bridge.job import SparkJobError, TaskStartError, run_topology
 from spark_bridge.job.watch import readable
 from spark_bridge.sources.live import source_error
 from tests.soak import chosen
@@ -206,9 +206,7 @@ def test_a_component_that_cannot_start_is_named(spark: SparkSession) -> None:
     builder = TopologyBuilder()
     builder.set_spout("rows", Rows)
     builder.set_bolt("store", CantStart).global_grouping("rows")
-    with pytest.raises(
-        ComponentStartError, match=r"bolt 'store' \(task 3\) can't be started: RuntimeError.*no database"
-    ):
+    with pytest.raises(TaskStartError, match=r"bolt 'store' \(task 3\) can't be started: RuntimeError.*no database"):
         run_topology(builder.build("cant"), {"rows": spark.sparkContext.parallelize(ROWS, 2)}, spark)
 
 
@@ -244,22 +242,20 @@ def test_rows_that_change_before_they_are_replayed_are_noticed(spark: SparkSessi
 
 
 def test_an_error_of_a_source_in_a_component_is_the_components() -> None:
-    traceback = "Traceback (most recent call last):\n  ...\nspark_bridge.sources.errors.SourceError: it can't be read"
-    said = f"component 'rows' (task 3) can't be started: SourceError in component Spout in initialize: it can't be read\n{traceback}"
-    found = readable(
-        RuntimeError(f"Job aborted: spark_bridge.job.errors.ComponentStartError: {said}\n\n\tat a.B.c(B.scala:1)\n")
-    )
-    assert (type(found), str(found)) == (ComponentStartError, said)
+    traceback = "Traceback (most recent call last):\n  ...\nmultilang.component.errors.ConnectorError: it can't be read"
+    said = f"component 'rows' (task 3) can't be started: ConnectorError in component Spout in initialize: it can't be read\n{traceback}"
+    found = readable(RuntimeError(f"Job aborted: multilang.errors.TaskStartError: {said}\n\n\tat a.B.c(B.scala:1)\n"))
+    assert (type(found), str(found)) == (TaskStartError, said)
 
 
 def test_a_text_that_looks_as_a_code_of_sparks_stays_in_its_message() -> None:
     said = "'rows' emitted 'saw  SQLSTATE: 22003 in the log' for the field 'n'"
-    ours = f"spark_bridge.job.errors.SparkJobError: {said}\n\n\tat a.B.c(B.scala:1)\n"
+    ours = f"multilang.errors.SparkJobError: {said}\n\n\tat a.B.c(B.scala:1)\n"
     assert str(readable(RuntimeError(ours))) == said
-    of_a_column = f"[USER_RAISED_EXCEPTION] spark_bridge.sources.errors.SourceError: {said} SQLSTATE: P0001\n\tat a.B"
+    of_a_column = f"[USER_RAISED_EXCEPTION] multilang.component.errors.ConnectorError: {said} SQLSTATE: P0001\n\tat a.B"
     assert str(readable(RuntimeError(of_a_column))) == said
     assert str(source_error(RuntimeError(of_a_column), "the job")) == said
-    of_a_query = f"spark_bridge.job.errors.SparkJobError: {said}\n SQLSTATE: 38000 SQLSTATE: XXKST\n=== Query ==="
+    of_a_query = f"multilang.errors.SparkJobError: {said}\n SQLSTATE: 38000 SQLSTATE: XXKST\n=== Query ==="
     assert str(readable(RuntimeError(of_a_query))) == said
 
 

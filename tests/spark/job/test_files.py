@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from click import ClickException
 
 from multilang import TopologyBuilder
-from multilang.cli.spark_files import SparkFault, check_folders, check_source, source_of, streaming
+from multilang.cli.spark_files import check_folders, check_source, source_of, streaming
 from multilang.connectors import FromIterable
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def test_two_streams_never_share_a_folder() -> None:
     check_folders(OUTPUT, [("count", "default"), ("count", "late"), ("counts", "default"), ("..", "default")])
     for first, second in (("count-late", "default"), ("count", "late")), (("a/b", "default"), ("a%2Fb", "default")):
         with pytest.raises(
-            SparkFault, match=f"stream '{first[1]}' of '{first[0]}' and stream .* would both be written to"
+            ClickException, match=f"stream '{first[1]}' of '{first[0]}' and stream .* would both be written to"
         ):
             check_folders(OUTPUT, [("else", "default"), first, second])
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import TopologyBuilder
+from multilang.topology.errors import TopologyError
 from multilang.topology.javahash import task_index
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.job import SparkJobError, run_topology
 from tests.spark.job.components import ByRemainder, Deals, Pairs, Parts, Rows, Seen, Sums
 from tests.topology.by_length import ByLength
 
@@ -164,11 +165,11 @@ def test_a_dataframe_gives_its_columns_by_name(spark: SparkSession) -> None:
             f"k{k}": sum(n for _, n in ROWS if n % 7 == k) for k in range(7)
         }
     spans = spark.sql("select 'a' as key, interval 1 day as n")
-    with pytest.raises(NotOnSparkError, match=r"the DataFrame for 'rows': column 'n' has the type interval day.*cast"):
+    with pytest.raises(TopologyError, match=r"the DataFrame for 'rows': column 'n' has the type interval day.*cast"):
         run_topology(topology, {"rows": spans}, spark)
-    with pytest.raises(NotOnSparkError, match=r"no column 'key'.*columns n, other"):
+    with pytest.raises(TopologyError, match=r"no column 'key'.*columns n, other"):
         run_topology(topology, {"rows": frame.selectExpr("n", "key as other")}, spark)
-    with pytest.raises(NotOnSparkError, match="has two columns 'n'"):
+    with pytest.raises(TopologyError, match="has two columns 'n'"):
         run_topology(topology, {"rows": frame.selectExpr("n", "key", "unused as n")}, spark)
 
 

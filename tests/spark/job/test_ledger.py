@@ -7,9 +7,9 @@ import random
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
+from multilang.errors import SparkJobError
 from multilang.runtime.settings import DEFAULTS
 from spark_bridge.job.blocks import OUTPUT, REPORT
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.job import Job
 from spark_bridge.job.layout import Layout, StageSource
 from spark_bridge.job.reports import RoundReport, Unchanged

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang import Spout, TopologyBuilder
-from spark_bridge import RDDSource, SourceError, publish
+from spark_bridge import ConnectorError, RDDSource, publish
 from spark_bridge.job import run_topology
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
@@ -82,7 +82,7 @@ def test_live_and_published_columns(spark: SparkSession, case: None, tmp_path: P
 
 
 def test_a_column_without_a_name_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match="column 2 of the DataFrame has no name"):
+    with pytest.raises(ConnectorError, match="column 2 of the DataFrame has no name"):
         RDDSource(spark.range(1).selectExpr("1 AS a", "2").toDF("a", ""))
 
 

@@ -19,7 +19,8 @@ from multilang.local import LocalCluster, LocalClusterError
 from multilang.settings import STORE
 from multilang.state import StateError, StateProvider, WrongProviderError
 from multilang.state.settings import PROVIDER
-from spark_bridge.job import NotOnSparkError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import run_topology
 from spark_bridge.job.states import States
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
@@ -166,6 +167,6 @@ class Undone(StatefulBasicBolt):
 def test_a_hook_before_the_rollback_is_refused_as_one_before_the_commit(spark: SparkSession) -> None:
     rows = {"rows": spark.sparkContext.parallelize([("k", n) for n in range(4)], 2)}
     with pytest.raises(
-        NotOnSparkError, match=r"bolt 'fails' does something in pre_rollback.*rolled back: do it in init_state"
+        TopologyError, match=r"bolt 'fails' does something in pre_rollback.*rolled back: do it in init_state"
     ):
         run_topology(failing(Undone), rows, spark)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import ShellBolt, TopologyBuilder
-from spark_bridge.job import ComponentStartError, run_topology
+from spark_bridge.job import TaskStartError, run_topology
 from tests.spark.job.components import Count, Words
 
 if TYPE_CHECKING:
@@ -82,7 +82,5 @@ def test_a_program_that_cannot_be_started_is_named(spark: SparkSession) -> None:
     builder = TopologyBuilder()
     builder.set_spout("sentences", Words)
     builder.set_bolt("split", ShellBolt(["no-such-program"])).shuffle_grouping("sentences")
-    with pytest.raises(
-        ComponentStartError, match=r"bolt 'split' \(task \d\): the command \['no-such-program'\] can't be"
-    ):
+    with pytest.raises(TaskStartError, match=r"bolt 'split' \(task \d\): the command \['no-such-program'\] can't be"):
         run_topology(builder.build("none"), {"sentences": spark.sparkContext.parallelize(["a"], 1)}, spark)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import ShellSpout, TopologyBuilder
-from spark_bridge.job import ComponentStartError, NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import SparkJobError, TaskStartError, run_topology
 from tests.soak import sampled
 from tests.spark.job.components import FailsAtFirst, Sums
 
@@ -71,7 +72,7 @@ def test_a_bound_holds_and_what_fails_for_ever_is_named(spark: SparkSession, tmp
 def test_one_that_cannot_say_whether_it_has_an_end_is_refused_before_any_job(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    with pytest.raises(NotOnSparkError, match=r"spout 'numbers' is the program .*exhausted.*source, .*limits="):
+    with pytest.raises(TopologyError, match=r"spout 'numbers' is the program .*exhausted.*source, .*limits="):
         run_topology(topology(sys.executable, CHILD, "60"), {}, spark, conf=conf(tmp_path))
 
 
@@ -95,7 +96,7 @@ def test_one_that_dies_is_started_again_and_hears_nothing_of_its_former_life(
 
 
 def test_one_that_cannot_be_started_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ComponentStartError, match=r"'numbers' \(task \d\): the command \['no-such-program'\] can't be"):
+    with pytest.raises(TaskStartError, match=r"'numbers' \(task \d\): the command \['no-such-program'\] can't be"):
         run_topology(topology("no-such-program", tasks=2), {}, spark, conf=conf(tmp_path))
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang.cli.spark_files import FORMATS as OF_COMMAND
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.job.sinks import FORMATS
 from tests.spark.job.test_word_count import COUNTS, SENTENCES, word_count
 
@@ -35,12 +36,12 @@ def test_outputs_are_written_and_read_back(spark: SparkSession, tmp_path: Path) 
         assert spark.read.text(str(tmp_path / "json")).count() == 2 * len(due)
         for form in ("delta", "iceberg"):  # no session of the tests has them
             with pytest.raises(
-                NotOnSparkError, match=rf"can't write the format '{form}': start it with spark.jars.packages="
+                TopologyError, match=rf"can't write the format '{form}': start it with spark.jars.packages="
             ):
                 result.write("count", str(tmp_path / form), format=form)
-        with pytest.raises(NotOnSparkError, match="format 'xlsx' is none of json, parquet, "):
+        with pytest.raises(TopologyError, match="format 'xlsx' is none of json, parquet, "):
             result.write("count", place, format="xlsx")
-        with pytest.raises(NotOnSparkError, match="mode 'replace' is none of error, "):
+        with pytest.raises(TopologyError, match="mode 'replace' is none of error, "):
             result.write("count", place, mode="replace")
         with pytest.raises(SparkJobError, match="did you mean 'count'"):
             result.write("cuont", str(tmp_path / "none"), format="json")

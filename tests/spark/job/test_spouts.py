@@ -11,7 +11,8 @@ import pytest
 
 from multilang import LocalCluster, ShellSpout, TopologyBuilder
 from multilang.local import TaskStartError
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import SparkJobError, run_topology
 from tests.spark.job.components import Chained, Endless, FailsAtFirst, Mortal, Numbers, Repeats, Rows, Same, Seen, Sums
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def test_an_endless_spout_needs_a_bound(spark: SparkSession) -> None:
     builder.set_spout("endless", Endless, parallelism=2)
     builder.set_bolt("seen", Seen).global_grouping("endless")
     topology = builder.build("endless")
-    with pytest.raises(NotOnSparkError, match=r"spout 'endless' has no end .*exhausted\(\) in Endless.*limits="):
+    with pytest.raises(TopologyError, match=r"spout 'endless' has no end .*exhausted\(\) in Endless.*limits="):
         run_topology(topology, {}, spark)
     with run_topology(topology, {}, spark, limits={"endless": 25}) as result:
         assert result.rdd("seen").count() == 25
@@ -164,7 +165,7 @@ def test_what_spark_cannot_express_is_refused_by_name(spark: SparkSession) -> No
     builder.set_spout("rows", Rows)
     builder.set_bolt("a", Seen).shuffle_grouping("rows").shuffle_grouping("b")
     builder.set_bolt("b", Seen).shuffle_grouping("a")
-    with pytest.raises(NotOnSparkError, match=r"topology 'cycle' has a cycle through 'a', 'b'"):
+    with pytest.raises(TopologyError, match=r"topology 'cycle' has a cycle through 'a', 'b'"):
         run_topology(builder.build("cycle"), {"rows": rdd}, spark)
 
     builder = TopologyBuilder()
@@ -172,19 +173,19 @@ def test_what_spark_cannot_express_is_refused_by_name(spark: SparkSession) -> No
     builder.set_spout("other", ShellSpout(["another-language"], output_fields=["n"]))
     builder.set_bolt("a", Seen).shuffle_grouping("rows").shuffle_grouping("other")
     topology = builder.build("refused")
-    with pytest.raises(NotOnSparkError, match=r"spout 'rows' has no end"):
+    with pytest.raises(TopologyError, match=r"spout 'rows' has no end"):
         run_topology(topology, {"other": rdd}, spark)
-    with pytest.raises(NotOnSparkError, match=r"sources: 'row' is no component .*did you mean 'rows'"):
+    with pytest.raises(TopologyError, match=r"sources: 'row' is no component .*did you mean 'rows'"):
         run_topology(topology, {"row": rdd}, spark)
-    with pytest.raises(NotOnSparkError, match=r"sources: 'a' is a bolt"):
+    with pytest.raises(TopologyError, match=r"sources: 'a' is a bolt"):
         run_topology(topology, {"a": rdd}, spark)
-    with pytest.raises(NotOnSparkError, match=r"the source of 'rows' is an RDD or a DataFrame, not \[1\]"):
+    with pytest.raises(TopologyError, match=r"the source of 'rows' is an RDD or a DataFrame, not \[1\]"):
         run_topology(topology, {"rows": [1], "other": rdd}, spark)
-    with pytest.raises(NotOnSparkError, match=r"outputs: there is no stream 'b'"):
+    with pytest.raises(TopologyError, match=r"outputs: there is no stream 'b'"):
         run_topology(topology, {"rows": rdd, "other": rdd}, spark, outputs=["b"])
-    with pytest.raises(NotOnSparkError, match=r"stream 'default' of 'rows' has two sources"):
+    with pytest.raises(TopologyError, match=r"stream 'default' of 'rows' has two sources"):
         run_topology(topology, {"rows": rdd, ("rows", "default"): rdd, "other": rdd}, spark)
-    with pytest.raises(NotOnSparkError, match=r"max_replays is -1"):
+    with pytest.raises(TopologyError, match=r"max_replays is -1"):
         run_topology(topology, {"rows": rdd, "other": rdd}, spark, max_replays=-1)
 
 
@@ -194,7 +195,7 @@ def test_a_component_that_cannot_be_pickled_is_named(spark: SparkSession) -> Non
     builder.set_bolt("seen", Seen).shuffle_grouping("rows")
     topology = builder.build("unpicklable")
     topology.components["seen"].component.lock = Lock()
-    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' can't be sent to Spark's executors.*initialize"):
+    with pytest.raises(TopologyError, match=r"bolt 'seen' can't be sent to Spark's executors.*initialize"):
         run_topology(topology, {"rows": spark.sparkContext.parallelize([("a", 1)], 1)}, spark)
 
 

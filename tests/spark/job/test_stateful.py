@@ -12,10 +12,12 @@ import pytest
 
 from multilang import StatefulBasicBolt, StatefulBolt, TopologyBuilder
 from multilang.local import LocalCluster
-from multilang.state import ReplayableSpout, Serializer, SqliteStateProvider, StateError, UnanchoredEmitError
+from multilang.protocol.errors import LocalProtocolError
+from multilang.state import ReplayableSpout, Serializer, SqliteStateProvider, StateError
 from multilang.state.providers import provider_of
 from multilang.state.settings import CONFIG, PROVIDER
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.job.states import conf_of
 from tests.patience import patient
 from tests.spark.job.components import Rows
@@ -223,7 +225,7 @@ def test_the_hook_before_the_prepare_may_put_and_one_before_the_commit_is_refuse
     totals = all_of(tmp_path / "s", "fails")
     assert sum(state.get("sum", 0) for state in totals) == sum(range(40))
     assert {state["txid"] for state in totals} == {0}
-    with pytest.raises(NotOnSparkError, match=r"bolt 'fails' does something in pre_commit"):
+    with pytest.raises(TopologyError, match=r"bolt 'fails' does something in pre_commit"):
         run_topology(failing(Late), rows, spark)
 
 
@@ -241,18 +243,18 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, tmp_path: Path)
     with pytest.raises(StateError, match=r"holds state already; name an empty place, or"):
         run_topology(topology, rows, spark, save_state=tmp_path / "s")
     for other in ("initial_state", "save_state"):
-        with pytest.raises(NotOnSparkError, match=r"give state alone"):
+        with pytest.raises(TopologyError, match=r"give state alone"):
             run_topology(topology, rows, spark, state=tmp_path / "s", **{other: tmp_path / "t"})
-    with pytest.raises(NotOnSparkError, match=r"the state of 'count' is that of 2 tasks, and it has 3 now.*reshard"):
+    with pytest.raises(TopologyError, match=r"the state of 'count' is that of 2 tasks, and it has 3 now.*reshard"):
         run_topology(wider(), rows, spark, initial_state=tmp_path / "s")
-    with pytest.raises(NotOnSparkError, match=r"'sentences' has no source, and with exact alignment"):
+    with pytest.raises(TopologyError, match=r"'sentences' has no source, and with exact alignment"):
         run_topology(exact, {}, spark)
-    with pytest.raises(NotOnSparkError, match=r"redis://HOST:PORT/DATABASE"):
+    with pytest.raises(TopologyError, match=r"redis://HOST:PORT/DATABASE"):
         run_topology(topology, rows, spark, initial_state="redis://localhost/first")
     builder = TopologyBuilder()
     builder.set_spout("rows", Rows)
     builder.set_bolt("split", Split).shuffle_grouping("rows")
-    with pytest.raises(NotOnSparkError, match=r"no stateful bolt, whose state could be read or saved"):
+    with pytest.raises(TopologyError, match=r"no stateful bolt, whose state could be read or saved"):
         run_topology(builder.build("plain"), {"rows": rows["sentences"]}, spark, save_state=tmp_path / "t")
 
 
@@ -279,4 +281,4 @@ def test_what_is_anchored_to_nothing_is_refused_as_on_storm(spark: SparkSession)
     rows = {"rows": spark.sparkContext.parallelize([("k", 1)], 1)}
     with run_topology(failing(Unanchored), rows, spark, max_replays=0) as result:
         assert result.lost == 1
-        assert UnanchoredEmitError.__name__ in str(result.errors[0])
+        assert LocalProtocolError.__name__ in str(result.errors[0])

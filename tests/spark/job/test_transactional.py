@@ -13,10 +13,11 @@ import pytest
 from multilang import BasicBolt, BatchBolt, LocalCluster
 from multilang.component.errors import FailedException
 from multilang.drpc import LinearDRPCTopologyBuilder
+from multilang.errors import TaskStartError
 from multilang.loading.modules import load_module
-from multilang.local.errors import TaskStartError
 from multilang.state import state_file
 from multilang.store import open_store
+from multilang.topology.errors import TopologyError
 from multilang.transactional import (
     Committer,
     MemoryBacking,
@@ -26,7 +27,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalTopologyBuilder,
 )
-from spark_bridge.job import JobProgress, NotOnSparkError, SparkJobError, run_topology
+from spark_bridge.job import JobProgress, SparkJobError, run_topology
 from spark_bridge.job.declared import as_declared
 from spark_bridge.job.maps import check_maps
 from tests.patience import patient
@@ -267,7 +268,7 @@ def test_a_bolt_that_works_on_requests_is_refused_by_name(spark: SparkSession) -
     builder = LinearDRPCTopologyBuilder("reach")
     builder.add_bolt(Seen)
     with pytest.raises(
-        NotOnSparkError, match=r"bolt 'bolt0' \(Seen\) works on one id after the other.*transactional one"
+        TopologyError, match=r"bolt 'bolt0' \(Seen\) works on one id after the other.*transactional one"
     ):
         run_topology(builder.build(), {}, spark)
 
@@ -280,7 +281,7 @@ def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSessio
     builder = TransactionalTopologyBuilder("memory", "rows", MemoryTransactionalSpout({0: []}, ["word"], 1))
     builder.set_bolt("seen", InMemory).shuffle_grouping("rows")
     rows = spark.sparkContext.parallelize([["a"]], 1)
-    with pytest.raises(NotOnSparkError, match=r"bolt 'seen' updates a map \(map 'map' in memory of this process\)"):
+    with pytest.raises(TopologyError, match=r"bolt 'seen' updates a map \(map 'map' in memory of this process\)"):
         run_topology(builder.build(), {"rows": rows}, spark, conf=store(tmp_path))
     in_a_file = as_declared(
         word_count(
@@ -289,10 +290,10 @@ def test_a_map_that_executors_do_not_share_is_refused_by_name(spark: SparkSessio
     )
     check_maps(in_a_file, "local[4]")
     with pytest.raises(
-        NotOnSparkError,
+        TopologyError,
         match=r"'update' updates a map .* executors of spark://one:7077 don't share: give it one on a server, such as a RedisBacking$",
     ):
         check_maps(in_a_file, "spark://one:7077")
     check_maps(as_declared(topology), "spark://one:7077")  # what its bolts open later is theirs
-    with pytest.raises(NotOnSparkError, match=r"spout 'spout' makes transactions.*give it a source"):
+    with pytest.raises(TopologyError, match=r"spout 'spout' makes transactions.*give it a source"):
         run_topology(topology, {}, spark, conf=store(tmp_path))

@@ -13,8 +13,9 @@ from pyspark.sql import DataFrame, types
 
 from multilang import BasicBolt, Spout, Stream, TopologyBuilder
 from multilang.component.errors import ConfigError
-from spark_bridge import RDDSource, SourceError, publish, serve
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge import ConnectorError, RDDSource, publish, serve
+from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.job.columns import Rows
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
@@ -142,7 +143,7 @@ def test_a_column_of_a_type_that_the_manual_excepts_is_refused_before_anything_r
     assert refused
     for sql in refused:
         for way in WAYS:
-            with pytest.raises((SourceError, NotOnSparkError), match=r"column 'c1' has the type .* cast it first"):
+            with pytest.raises((ConnectorError, TopologyError), match=r"column 'c1' has the type .* cast it first"):
                 way(spark, tmp_path / "lines", ["1", sql])
 
 
@@ -216,11 +217,11 @@ def test_an_output_has_the_types_that_its_stream_declares(spark: SparkSession, t
         assert [row["value"] for row in result.dataframe("b0").collect()] == ["5", '{"a":1}', "x"]
         with pytest.raises(Exception, match=r"'b0' emitted \{'a': 1\} for the field 'value', whose column is a bigint"):
             result.dataframe("b0", schema="value bigint").collect()
-        with pytest.raises(NotOnSparkError, match="column 'value' is a interval day"):
+        with pytest.raises(TopologyError, match="column 'value' is a interval day"):
             result.dataframe("b0", schema="value interval day")
-        with pytest.raises(NotOnSparkError, match="schema='bigint' names no columns; write 'value bigint'"):
+        with pytest.raises(TopologyError, match="schema='bigint' names no columns; write 'value bigint'"):
             result.dataframe("b0", schema="bigint")
-        with pytest.raises(NotOnSparkError, match="'b0' emits the fields value, and the schema has a, b"):
+        with pytest.raises(TopologyError, match="'b0' emits the fields value, and the schema has a, b"):
             result.dataframe("b0", schema="a int, b int")
 
 
@@ -280,7 +281,7 @@ def test_a_schema_takes_the_fields_by_their_names_or_renames_them_in_their_order
     if isinstance(due, tuple):
         assert Rows("'b'", ["n", "N", "m"], schema)([1, 2, 3]) == due
     else:
-        with pytest.raises(NotOnSparkError, match=f"'b' emits the fields n, N, m, and the schema has .*{due}"):
+        with pytest.raises(TopologyError, match=f"'b' emits the fields n, N, m, and the schema has .*{due}"):
             Rows("'b'", ["n", "N", "m"], schema)
 
 
@@ -313,8 +314,8 @@ def test_a_type_that_no_column_can_have_is_told_before_anything_runs(
     builder.set_spout("rows", Rows)
     builder.set_bolt("typed", Typed).shuffle_grouping("rows")
     topology = builder.build("typed")
-    with pytest.raises(NotOnSparkError, match=f"stream 'default' of 'typed': .*{said}"):
+    with pytest.raises(TopologyError, match=f"stream 'default' of 'typed': .*{said}"):
         run_topology(topology, {"rows": spark.sparkContext.parallelize([1], 1)}, spark)
     stream = spark.readStream.format("rate").load().selectExpr("value AS n")
-    with pytest.raises(NotOnSparkError, match=f"stream 'default' of 'typed': .*{said}"):
+    with pytest.raises(TopologyError, match=f"stream 'default' of 'typed': .*{said}"):
         stream_topology(topology, {"rows": stream}, checkpoint=tmp_path / "c", each_batch=print)

@@ -12,7 +12,7 @@ from multilang import Spout
 from multilang.connectors.values import plain
 from multilang.protocol.errors import UnserializableValue
 from multilang.topology import TopologyBuilder
-from spark_bridge import RDDSource, SourceError, publish
+from spark_bridge import ConnectorError, RDDSource, publish
 from spark_bridge.job import SparkJobError, run_topology
 from tests.soak import SOAK, sampled
 
@@ -152,7 +152,7 @@ def test_a_moment_arrives_as_it_is_or_is_refused_by_its_columns_name(
     for number, (n, text, sql) in enumerate(random.Random(SEED).sample(refused, 60 if SOAK else 1)):
         frame = numbered(spark, [0, n]).selectExpr(f"{expression} AS x").selectExpr("1 AS fine", f"{sql} AS `the day`")
         with pytest.raises(
-            (SourceError, SparkJobError), match="column 'the day' has a date or time outside of the years 1 to"
+            (ConnectorError, SparkJobError), match="column 'the day' has a date or time outside of the years 1 to"
         ) as caught:
             (WAYS[number % len(WAYS)] if SOAK else refusing)(frame, tmp_path / str(number))
         assert "df.withColumn('the day', df['the day'].cast('string'))" in str(caught.value)
@@ -197,7 +197,7 @@ def test_text_arrives_as_it_is_or_is_refused_by_its_columns_name(spark: SparkSes
     for number, text in enumerate(sampled(broken, 3)):
         column = columns[number % len(columns)]
         with pytest.raises(
-            (SourceError, SparkJobError), match=r"column 'c\d|column 'keys' has text that is no UTF-8.*binary"
+            (ConnectorError, SparkJobError), match=r"column 'c\d|column 'keys' has text that is no UTF-8.*binary"
         ):
             WAYS[number % len(WAYS)](frame([b"fine", text], column), tmp_path / str(number))
 
@@ -207,7 +207,7 @@ def test_rows_that_spark_has_when_it_plans_are_refused_in_the_same_way(
     spark: SparkSession, way: Callable[[DataFrame, Path], Any], tmp_path: Path
 ) -> None:
     frame = spark.sql("SELECT CAST(raw AS STRING) AS x FROM VALUES (X'FF') AS t(raw)")
-    with pytest.raises((SourceError, SparkJobError), match="column 'x' has text that is no UTF-8"):
+    with pytest.raises((ConnectorError, SparkJobError), match="column 'x' has text that is no UTF-8"):
         way(frame, tmp_path)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from multilang import BasicBolt, LocalCluster, Spout, TopologyBuilder
 from multilang.transactional import SqliteBacking, TransactionalMap
-from spark_bridge import PartitionSpout, RDDSource, SourceError, TransactionalPartitionSpout, publish, serve
+from spark_bridge import ConnectorError, PartitionSpout, RDDSource, TransactionalPartitionSpout, publish, serve
 from spark_bridge.job import run_topology
 from spark_bridge.stream import stream_topology
 from tests.patience import patient
@@ -119,7 +119,7 @@ def test_most_partitions_have_no_row(spark: SparkSession, tmp_path: Path) -> Non
 def test_rows_without_columns_are_rows(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.range(3, numPartitions=2).select()
     assert by_job(rows, Nothing, spark) == live(rows) == [[], [], []]
-    with pytest.raises(SourceError, match="the DataFrame has no columns, and a file of Parquet's no rows then"):
+    with pytest.raises(ConnectorError, match="the DataFrame has no columns, and a file of Parquet's no rows then"):
         publish(rows, str(tmp_path / "published"))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang import LocalCluster
-from spark_bridge import ChangedRowsError, PartitionSpout, RDDSource, SourceError
+from spark_bridge import ChangedRowsError, ConnectorError, PartitionSpout, RDDSource
 from spark_bridge.sources import live
 from spark_bridge.sources.blocks import Block, Width
 from tests.patience import patient
@@ -119,7 +119,7 @@ def test_a_partition_that_fails_keeps_nobody_from_the_ones_before_it(spark: Spar
     source = RDDSource(spark.sparkContext.parallelize(range(60), 60).map(lambda n: 1 // (n - 50)), name="quotients")
     for partition in range(50):
         assert len(all_rows(source, partition)) == 1
-    with pytest.raises(SourceError, match="could not compute partition 50 of 'quotients': ZeroDivisionError"):
+    with pytest.raises(ConnectorError, match="could not compute partition 50 of 'quotients': ZeroDivisionError"):
         source.read(50, 0, 1)
     source.close()
 
@@ -213,7 +213,7 @@ def test_blocks_that_were_evicted_are_computed_again_and_are_the_same(spark: Spa
 
 def test_a_failing_job_says_what_failed_and_ends_the_source(spark: SparkSession) -> None:
     source = RDDSource(spark.sparkContext.parallelize([1, 0], 1).map(lambda n: 1 / n), name="inverses")
-    with pytest.raises(SourceError, match="could not compute partition 0 of 'inverses': ZeroDivisionError"):
+    with pytest.raises(ConnectorError, match="could not compute partition 0 of 'inverses': ZeroDivisionError"):
         source.read(0, 0, 1)
     assert source.failed is not None
     source.close()
@@ -234,12 +234,12 @@ def test_closing_ends_the_jobs_that_read_ahead(spark: SparkSession) -> None:
 
 def test_an_rdd_source_stays_in_its_driver(spark: SparkSession) -> None:
     source = RDDSource(spark.sparkContext.parallelize([1], 1))
-    with pytest.raises(SourceError, match=r"serve\(rdd\)"):
+    with pytest.raises(ConnectorError, match=r"serve\(rdd\)"):
         pickle.dumps(source)
-    with pytest.raises(SourceError, match="no partition 1, only 0 to 0"):
+    with pytest.raises(ConnectorError, match="no partition 1, only 0 to 0"):
         source.read(1, 0, 1)
     source.close()
-    with pytest.raises(SourceError, match="an RDD or a DataFrame, not of list"):
+    with pytest.raises(ConnectorError, match="an RDD or a DataFrame, not of list"):
         RDDSource([1, 2])  # type: ignore[arg-type]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
 
-from spark_bridge import ListSource, SourceError
-from spark_bridge.job.errors import SparkJobError
+from multilang.errors import SparkJobError
+from spark_bridge import ConnectorError, ListSource
 from spark_bridge.job.sources import SourceReader
 from spark_bridge.sources.blocks import RowText
 
@@ -37,7 +37,7 @@ def test_values_go_to_the_fields_of_their_names(names: list[str], kind: str) -> 
 def test_other_names_are_taken_by_position_unless_a_field_stands_elsewhere(kind: str) -> None:
     assert ways(ROWS[kind]({"who": "ann", "amount": 2, "c": "x"})) == [[["ann", 2, "x"]]] * 3
     row = ROWS[kind]({"amount": 2, "who": "ann", "at": "x"})
-    with pytest.raises(SourceError, match="'amount' stands elsewhere, and 'customer' is not there"):
+    with pytest.raises(ConnectorError, match="'amount' stands elsewhere, and 'customer' is not there"):
         RowText(FIELDS, None).values(row)
     with pytest.raises(
         SparkJobError, match=r"row 0 of partition 3 of the source of 'orders': .*'customer' is not there"

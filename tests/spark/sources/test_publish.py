@@ -12,7 +12,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from multilang import LocalCluster
-from spark_bridge import DamagedError, PartitionSpout, PublishedSource, SourceError, publish
+from spark_bridge import ConnectorError, PartitionSpout, PublishedSource, publish
 from tests.patience import patient
 from tests.spark.sources.test_live import all_rows
 from tests.spark.sources.topologies import FailsFirst, through
@@ -50,7 +50,7 @@ def test_rows_are_read_by_offset_in_any_order(numbers: str) -> None:
     for offset in random.Random(1).sample(range(1000), 30):
         assert [list(row) for row in source.read(1, offset, 1)] == [[1000 + offset, f"row {1000 + offset}"]]
     assert source.read(0, 1000, 1) == ()
-    with pytest.raises(SourceError, match="no partition 3"):
+    with pytest.raises(ConnectorError, match="no partition 3"):
         source.read(3, 0, 1)
 
 
@@ -126,7 +126,7 @@ def test_an_altered_file_is_refused_wherever_it_was_altered(copied: Path, suffix
         data = bytearray(whole)
         data[place] ^= 1 << bit
         path.write_bytes(data)
-        with pytest.raises(DamagedError, match=f"{path.name} .*altered"):
+        with pytest.raises(ConnectorError, match=f"{path.name} .*altered"):
             read_all(copied)
     path.write_bytes(whole)
     assert len(read_all(copied)) == 3
@@ -138,10 +138,10 @@ def test_a_file_that_was_cut_short_is_refused(copied: Path, suffix: str) -> None
     whole = path.read_bytes()
     for size in (0, 1, len(whole) // 3, len(whole) - 1):
         path.write_bytes(whole[:size])
-        with pytest.raises(DamagedError, match=path.name):
+        with pytest.raises(ConnectorError, match=path.name):
             read_all(copied)
     path.unlink()
-    with pytest.raises(DamagedError, match=f"no {path.name}"):
+    with pytest.raises(ConnectorError, match=f"no {path.name}"):
         read_all(copied)
 
 
@@ -150,7 +150,7 @@ def test_an_altered_manifest_is_refused(copied: Path) -> None:
     whole = path.read_text()
     for altered in (whole.replace('"rows":1000', '"rows":999', 1), whole[:-1], "[]", ""):
         path.write_text(altered)
-        with pytest.raises(DamagedError, match=r"manifest\.json .*altered"):
+        with pytest.raises(ConnectorError, match=r"manifest\.json .*altered"):
             read_all(copied)
 
 
@@ -159,7 +159,7 @@ def test_files_that_were_swapped_are_refused(copied: Path) -> None:
     data = one.read_bytes(), other.read_bytes()
     one.write_bytes(data[1])
     other.write_bytes(data[0])
-    with pytest.raises(DamagedError):
+    with pytest.raises(ConnectorError):
         read_all(copied)
 
 
@@ -173,7 +173,7 @@ def test_a_topology_ends_with_the_name_of_a_damaged_file(copied: Path) -> None:
 def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
     url = str(tmp_path / "rows")
     first = publish(spark.range(10), url)
-    with pytest.raises(SourceError, match="say overwrite=True"):
+    with pytest.raises(ConnectorError, match="say overwrite=True"):
         publish(spark.range(5), url)
     assert first.read(0, 0, 1) == [(0,)]
     first.close()
@@ -181,7 +181,7 @@ def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, t
     assert all_rows(second, 0) == [[0], [1], [2], [3], [4]]
     assert second.identity != first.identity
     assert len(list((tmp_path / "rows").iterdir())) == 3  # the old files are gone
-    with pytest.raises(DamagedError, match="published anew"):
+    with pytest.raises(ConnectorError, match="published anew"):
         first.read(0, 0, 1)
     (tmp_path / "rows/manifest.json").write_text("{}")
     third = publish(spark.range(2, numPartitions=1), url, overwrite=True)
@@ -189,14 +189,14 @@ def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, t
 
 
 def test_a_folder_that_each_process_has_for_itself_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match="not one folder for all"):
+    with pytest.raises(ConnectorError, match="not one folder for all"):
         publish(spark.range(5), "memory://rows")
-    with pytest.raises(SourceError, match="nothing was published"):
+    with pytest.raises(ConnectorError, match="nothing was published"):
         PublishedSource("memory://rows").read(0, 0, 1)
 
 
 def test_a_streaming_dataframe_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="stream_topology"):
+    with pytest.raises(ConnectorError, match="stream_topology"):
         publish(spark.readStream.format("rate").load(), str(tmp_path / "rows"))
 
 
@@ -208,9 +208,9 @@ def test_a_publication_that_fails_leaves_nothing_that_could_be_read(spark: Spark
             yield row
 
     url = str(tmp_path / "rows")
-    with pytest.raises(SourceError, match=r"could not publish .*no more of them"):
+    with pytest.raises(ConnectorError, match=r"could not publish .*no more of them"):
         publish(spark.sparkContext.parallelize(range(200), 2).mapPartitions(failing), url, group_rows=10)
-    with pytest.raises(SourceError, match="nothing was published"):
+    with pytest.raises(ConnectorError, match="nothing was published"):
         PublishedSource(url).read(0, 0, 1)
     assert list((tmp_path / "rows").iterdir()) == []
 
@@ -247,10 +247,10 @@ def test_columns_may_have_any_name_and_a_folder_must_be_one(spark: SparkSession,
     assert source.fields == ("a.b", "c`d e")
     assert list(source.read(0, 0, 3)) == [(0, 1), (1, 2), (2, 3)]
     (tmp_path / "file").touch()
-    with pytest.raises(SourceError, match="can't be made a folder"):
+    with pytest.raises(ConnectorError, match="can't be made a folder"):
         publish(frame, str(tmp_path / "file"))
 
 
 def test_a_url_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(SourceError, match="can't be opened"):
+    with pytest.raises(ConnectorError, match="can't be opened"):
         PublishedSource("nowhere://x").read(0, 0, 1)

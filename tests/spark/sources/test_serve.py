@@ -20,11 +20,11 @@ from multilang import LocalCluster, TopologyBuilder
 from multilang.checksums import extended
 from spark_bridge import (
     ChangedRowsError,
+    ConnectorError,
     PartitionSpout,
     Progress,
     RDDSource,
     ServedSource,
-    SourceError,
     SourceUnavailable,
     TransactionalPartitionSpout,
     serve,
@@ -89,7 +89,7 @@ def test_the_wrong_secret_is_refused_and_the_right_one_served_still(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", "another secret of the same length, nearly")
-    with pytest.raises(SourceError, match="do not have the same secret"):
+    with pytest.raises(ConnectorError, match="do not have the same secret"):
         served.source.read(0, 0, 1)
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
     assert served.source.read(0, 0, 1) == [(0,)]
@@ -103,7 +103,7 @@ def test_no_secret_and_a_short_one_are_refused_by_the_variables_name(
         monkeypatch.delenv("MULTILANG_SOURCE_SECRET")
     else:
         monkeypatch.setenv("MULTILANG_SOURCE_SECRET", secret)
-    with pytest.raises(SourceError, match=f"MULTILANG_SOURCE_SECRET {said}"):
+    with pytest.raises(ConnectorError, match=f"MULTILANG_SOURCE_SECRET {said}"):
         served.source.read(0, 0, 1)
 
 
@@ -149,9 +149,9 @@ def test_a_file_without_the_secret_is_refused_by_its_name(
         file.write_text(content)
     source = ServedSource(served.url)
     source.configure({"multilang.source.secret.file": str(file)})
-    with pytest.raises(SourceError, match=said):
+    with pytest.raises(ConnectorError, match=said):
         assert source.partitions
-    with pytest.raises(SourceError, match=r"multilang\.source\.secret\.file is 7; write the path"):
+    with pytest.raises(ConnectorError, match=r"multilang\.source\.secret\.file is 7; write the path"):
         source.configure({"multilang.source.secret.file": 7})
     source.configure({})  # the next topology's: what is in the environment
     assert source.partitions == 3
@@ -180,7 +180,7 @@ def test_a_server_without_the_secret_is_not_believed(
         thread = Thread(target=impostor)
         thread.start()
         source = ServedSource(f"served://127.0.0.1:{listener.getsockname()[1]}")
-        with pytest.raises(SourceError, match="do not have the same secret"):
+        with pytest.raises(ConnectorError, match="do not have the same secret"):
             source.read(0, 0, 1)
         thread.join(LIMIT)
 
@@ -283,9 +283,9 @@ def test_wait_shows_how_far_it_is(served: Served, capsys: pytest.CaptureFixture[
 def test_wait_ends_when_the_source_turns_out_to_be_none(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULTILANG_SOURCE_SECRET", SECRET)
     with serve(spark.sparkContext.parallelize([0], 1).map(lambda n: 1 / n)) as served:
-        with pytest.raises(SourceError, match="ZeroDivisionError"):
+        with pytest.raises(ConnectorError, match="ZeroDivisionError"):
             served.source.read(0, 0, 1)
-        with pytest.raises(SourceError, match="ZeroDivisionError"):
+        with pytest.raises(ConnectorError, match="ZeroDivisionError"):
             served.wait(timeout=LIMIT)
 
 
@@ -318,7 +318,7 @@ def test_closing_ends_whoever_waits(spark: SparkSession, monkeypatch: pytest.Mon
     served.close()
     with pytest.raises(SourceUnavailable, match=r"served://127\.0\.0\.1"):
         source.read(0, 0, 1)
-    with pytest.raises(SourceError, match="closed before every row was acked"):
+    with pytest.raises(ConnectorError, match="closed before every row was acked"):
         served.wait()
 
 
@@ -334,7 +334,7 @@ def test_clients_in_the_middle_of_reading_hear_of_the_close(served: Served) -> N
                 reads[client] += 1
                 if client == 3:
                     source.close()  # and connects again
-        except SourceError as error:
+        except ConnectorError as error:
             ends.append(error)
 
     clients = [Thread(target=read, args=(client,)) for client in range(len(reads))]
@@ -362,7 +362,7 @@ def test_a_client_for_whom_no_file_descriptor_is_left_is_hung_up_on(
 
 
 def test_a_url_that_is_none_says_how_to_write_one() -> None:
-    with pytest.raises(SourceError, match="write served://HOST:PORT"):
+    with pytest.raises(ConnectorError, match="write served://HOST:PORT"):
         ServedSource("served://nowhere")
 
 

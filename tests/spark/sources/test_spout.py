@@ -22,12 +22,12 @@ from multilang.local import LocalClusterError
 from multilang.store.memory import MemoryStore
 from multilang.topology import TopologyError
 from spark_bridge import (
+    ConnectorError,
     ListSource,
     PartitionSource,
     PartitionSpout,
     Progress,
     ReplayablePartitionSpout,
-    SourceError,
     SourceUnavailable,
     SQLiteStore,
     forget_progress,
@@ -325,7 +325,7 @@ def test_a_spout_without_a_source_ends_the_topology_without_another_start() -> N
 
 
 def test_a_list_whose_rows_have_another_length_is_refused() -> None:
-    with pytest.raises(SourceError, match="row 1 of partition 0 has 1 values for 2 fields"):
+    with pytest.raises(ConnectorError, match="row 1 of partition 0 has 1 values for 2 fields"):
         ListSource([[(1, 2), (3,)]], fields=["a", "b"])
 
 
@@ -444,10 +444,10 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
         read("orders")
     assert read("orders", name="other") == 50  # another topology, whose group has the same name
     assert read("orders", group="daily") == 50
-    with pytest.raises(SourceError, match="has progress of 'nightly/orders' already"):
+    with pytest.raises(ConnectorError, match="has progress of 'nightly/orders' already"):
         rename_progress(path, "nightly", "rows", "orders")
     assert read("orders", name="other") == 0  # and nothing was changed
-    with pytest.raises(SourceError, match="has no progress of 'nightly/nothing'"):
+    with pytest.raises(ConnectorError, match="has no progress of 'nightly/nothing'"):
         rename_progress(path, "nightly", "nothing", "lines")
     assert rename_progress(path, "nightly", "rows", "lines") == 1
     assert read("lines") == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.connectors.values import plain
-from spark_bridge import RDDSource, SourceError, publish
+from spark_bridge import ConnectorError, RDDSource, publish
 from spark_bridge.sources.values import encoded
 from tests.soak import soak_only
 
@@ -96,16 +96,16 @@ def test_a_column_without_a_json_form_is_refused_by_name_before_anything_runs(
     spark: SparkSession, tmp_path: Path, column: str
 ) -> None:
     frame = spark.sql(f"SELECT 1 AS fine, {column} AS strange")
-    with pytest.raises(SourceError, match=r"column 'strange' has the type .*cast"):
+    with pytest.raises(ConnectorError, match=r"column 'strange' has the type .*cast"):
         RDDSource(frame)
-    with pytest.raises(SourceError, match="column 'strange'"):
+    with pytest.raises(ConnectorError, match="column 'strange'"):
         publish(frame, str(tmp_path / "rows"))
 
 
 def test_columns_of_one_name_are_refused(spark: SparkSession) -> None:
-    with pytest.raises(SourceError, match="two columns 'a'"):
+    with pytest.raises(ConnectorError, match="two columns 'a'"):
         RDDSource(spark.sql("SELECT 1 AS a, 2 AS a"))
-    with pytest.raises(SourceError, match="column 's' has a struct with two fields 'a'"):
+    with pytest.raises(ConnectorError, match="column 's' has a struct with two fields 'a'"):
         RDDSource(spark.sql("SELECT array(named_struct('a', 1, 'a', 2)) AS s"))
 
 
@@ -143,12 +143,12 @@ def test_a_row_that_fits_no_tuple_is_named_with_its_place(
 ) -> None:
     rdd = spark.sparkContext.parallelize([(1, 2), (3, 4), row], 1)
     live = RDDSource(rdd, fields=["a", "b"])
-    with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
+    with pytest.raises(ConnectorError, match=f"partition 0, offset 2: .*{said}"):
         live.read(0, 0, 10)
     live.close()
     # Each job that fails is tried four times, and the other rows are refused by the same code.
     if row in (7, ("a", "\ud800")):
-        with pytest.raises(SourceError, match=f"partition 0, offset 2: .*{said}"):
+        with pytest.raises(ConnectorError, match=f"partition 0, offset 2: .*{said}"):
             publish(rdd, str(tmp_path / "rows"), fields=["a", "b"])
 
 
@@ -163,5 +163,5 @@ def test_a_value_nested_too_deeply_is_named(end: object, depth: int) -> None:
     value = end
     for _ in range(depth):
         value = [value]
-    with pytest.raises(SourceError, match=r"field 'y': nested deeper than 300 levels"):
+    with pytest.raises(ConnectorError, match=r"field 'y': nested deeper than 300 levels"):
         encoded([1, value], ["x", "y"])

@@ -15,7 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from multilang.shipping.errors import ClusterError
+from multilang.shipping.errors import ShippingError
 from multilang.shipping.maven import Artifact, fetch_jars
 from tests.soak import SOAK, soak_only
 from tests.spark.stream.conftest import state_of
@@ -89,7 +89,7 @@ def connector_of_kafka(folder: Path) -> str:
     version = metadata.version("pyspark")
     try:
         fetch_jars([Artifact("org.apache.spark", "spark-sql-kafka-0-10_2.13", version)], folder)
-    except ClusterError as problem:
+    except ShippingError as problem:
         pytest.skip(
             f"Maven has no connector of Spark {version} to Kafka, which another version of pyspark has: {problem}"
         )

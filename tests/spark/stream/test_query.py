@@ -17,7 +17,8 @@ from multilang.runtime.status import RunStatus
 from multilang.state import FencedError, StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of
-from spark_bridge.job import NotOnSparkError, SparkJobError, run_topology
+from multilang.topology.errors import TopologyError
+from spark_bridge.job import SparkJobError, run_topology
 from spark_bridge.stream import BatchProgress, stream_topology
 from spark_bridge.stream.checkpoint import QueryLog, written_directly
 from tests.patience import patient
@@ -110,16 +111,16 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
         query.process_available()
         with pytest.raises(StateError, match=r"is in use by topology 'stateful'"):
             run_in_another_process(place)
-    with pytest.raises(NotOnSparkError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
+    with pytest.raises(TopologyError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
         stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state=place)
-    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is not a streaming DataFrame"):
+    with pytest.raises(TopologyError, match=r"the source of 'sentences' is not a streaming DataFrame"):
         stream_topology(topology, {"sentences": spark.createDataFrame([("a",)], ["sentence"])}, checkpoint=checkpoint)
-    with pytest.raises(NotOnSparkError, match=r"the source of 'sentences' is a streaming DataFrame, which has no end"):
+    with pytest.raises(TopologyError, match=r"the source of 'sentences' is a streaming DataFrame, which has no end"):
         run_topology(topology, {"sentences": source}, spark)
-    with pytest.raises(NotOnSparkError, match=r"'postgres' is no database that is known; use sqlite://") as raised:
+    with pytest.raises(TopologyError, match=r"'postgres' is no database that is known; use sqlite://") as raised:
         stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state="postgres://me:secret@h:1/x")
     assert "secret" not in str(raised.value)
-    with pytest.raises(NotOnSparkError, match=r"has no column 'sentence'"):
+    with pytest.raises(TopologyError, match=r"has no column 'sentence'"):
         stream_topology(topology, {"sentences": lines.stream(spark, "line")}, checkpoint=checkpoint)
     lines.put(sentences(5, 10))
     other = stream_topology(topology, {"sentences": source}, checkpoint=checkpoint, state=str(tmp_path / "other"))

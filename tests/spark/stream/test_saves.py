@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from multilang.errors import SparkJobError
 from multilang.state import FencedError, InUseError
 from multilang.store import claims
 from multilang.topology import load_topology
-from spark_bridge.job.errors import SparkJobError
 from spark_bridge.job.states import States
 from spark_bridge.job.transactions import Transactions
 from tests.state.topologies import topology

@@ -23,7 +23,7 @@ from multilang.state import StateError
 from multilang.topology import TopologyError, load_topology
 from multilang.topology.commands import local_start
 from multilang.topology.identity import submission
-from spark_bridge.job import NotOnSparkError, SparkJobError
+from spark_bridge.job import SparkJobError
 from spark_bridge.stream import register_spouts, stream_topology
 from spark_bridge.stream.spout_log import SpoutLog
 from spark_bridge.stream.spout_options import SpoutOptions
@@ -107,13 +107,11 @@ def test_a_spout_without_a_source_runs_as_it_is_and_counts_once_over_a_repeated_
     with pytest.raises(SparkJobError, match=r"^the checkpoint is not that of the spout log .*begin a new checkpoint$"):
         run(90)
     inside = build()
-    with pytest.raises(
-        NotOnSparkError, match=r"'sentences' has no source, and can't run as it is .*make it in a module"
-    ):
+    with pytest.raises(TopologyError, match=r"'sentences' has no source, and can't run as it is .*make it in a module"):
         stream_topology(inside, {}, checkpoint=str(checkpoint))
-    with pytest.raises(NotOnSparkError, match=r"http://h/c is no folder on this machine, where the log"):
+    with pytest.raises(TopologyError, match=r"http://h/c is no folder on this machine, where the log"):
         stream_topology(exact, {}, checkpoint="http://h/c")
-    with pytest.raises(NotOnSparkError, match=r'checkpoint cloud://h/c is nowhere .*for scheme "cloud"'):
+    with pytest.raises(TopologyError, match=r'checkpoint cloud://h/c is nowhere .*for scheme "cloud"'):
         stream_topology(exact, {}, checkpoint="cloud://h/c")
 
 
@@ -204,9 +202,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     assert state_of(durable) == words_of(90)
     embedded(100)
     assert state_of(durable) == words_of(100)
-    with pytest.raises(
-        NotOnSparkError, match=r"has gone on without this query, and spout 'sentences' .*new checkpoint"
-    ):
+    with pytest.raises(TopologyError, match=r"has gone on without this query, and spout 'sentences' .*new checkpoint"):
         query("first", 120)
 
     def broken(*_: object) -> None:
@@ -216,7 +212,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     with pytest.raises(ZeroDivisionError):
         query("second", 120, broken)
     embedded(110)
-    with pytest.raises(NotOnSparkError, match=r"has gone on without this query"):
+    with pytest.raises(TopologyError, match=r"has gone on without this query"):
         query("second", 120)
     query("third", 130)
     assert state_of(durable) == words_of(130)
@@ -378,7 +374,7 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
         again.partitions(start, later)
     again.stop()
     wider = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers", parallelism="2")
-    with pytest.raises(NotOnSparkError, match=r"has the positions of 1 tasks, and spout 'Numbers' has 2 now"):
+    with pytest.raises(TopologyError, match=r"has the positions of 1 tasks, and spout 'Numbers' has 2 now"):
         wider.latestOffset(later)
     wider.stop()
     wrong = reader(tmp_path / "wrong", "n long, value long", spout=f"{HERE}.Numbers")
@@ -475,15 +471,15 @@ def test_what_can_not_be_a_source_is_refused_by_name(
             r"'node' has no stream to read: name the fields of its tuples, the option fields",
         ),
     ):
-        with pytest.raises(NotOnSparkError, match=said):
+        with pytest.raises(TopologyError, match=said):
             reader(tmp_path, **options)
     with pytest.raises(TopologyError, match=r"node.*gone.js.*no such file is in"):
         reader(tmp_path, command="node gone.js", fields="a")
-    with pytest.raises(NotOnSparkError, match=r"needs the option log: a file on the driver's machine"):
+    with pytest.raises(TopologyError, match=r"needs the option log: a file on the driver's machine"):
         StormSpoutSource({"spout": f"{HERE}.Numbers"}).schema()
-    with pytest.raises(NotOnSparkError, match=r"emits the fields n, value, and the schema has m, value"):
+    with pytest.raises(TopologyError, match=r"emits the fields n, value, and the schema has m, value"):
         reader(tmp_path, "m long, value string", spout=f"{HERE}.Numbers")
-    with pytest.raises(NotOnSparkError, match=r"readStream.format\('storm_spout'\).*run_topology"):
+    with pytest.raises(TopologyError, match=r"readStream.format\('storm_spout'\).*run_topology"):
         StormSpoutSource({"log": "x", "spout": f"{HERE}.Numbers"}).reader(StructType())
     broken = reader(tmp_path, spout=f"{HERE}.Broken")
     start = broken.initialOffset()

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang import LocalCluster
-from multilang.local.errors import TaskStartError
+from multilang.errors import TaskStartError
 from multilang.state import StateError
+from multilang.topology.errors import TopologyError
 from multilang.transactional import MemoryTransactionalSpout, SqliteBacking, TransactionalMap
-from spark_bridge.job import NotOnSparkError, SparkJobError
+from spark_bridge.job import SparkJobError
 from spark_bridge.stream import stream_topology
 from tests.soak import SOAK, chosen
 from tests.spark.stream import transactions
@@ -124,9 +125,9 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, lines: Lines, t
         "multilang.transactional.store": f"sqlite://{tmp_path}/transactions.sqlite",
         "test.maps": str(tmp_path / "maps.sqlite"),
     }
-    with pytest.raises(NotOnSparkError, match=r"spout 'lines' has no source.*the query's batches are the transactions"):
+    with pytest.raises(TopologyError, match=r"spout 'lines' has no source.*the query's batches are the transactions"):
         stream_topology(transactions.topology, {}, checkpoint=str(tmp_path / "none"), conf=conf)
-    with pytest.raises(NotOnSparkError, match="has no stateful bolt whose state could be kept"):
+    with pytest.raises(TopologyError, match="has no stateful bolt whose state could be kept"):
         start(spark, lines, conf, state=str(tmp_path / "state"))
     fill(lines, 1)
     with start(spark, lines, conf) as query:

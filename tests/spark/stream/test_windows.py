@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.topology.errors import TopologyError
 from multilang.windowing import StatefulWindowedBolt, WindowedBolt
-from spark_bridge.job import NotOnSparkError
 from spark_bridge.stream import stream_topology
 from tests.spark.job.test_windows import SOME, parsed
 from tests.spark.job.test_windows import lines as lines_of
@@ -60,7 +60,5 @@ def test_windows_end_as_batches_pass_them_and_survive_the_query(
 
 
 def test_windows_without_state_are_refused(spark: SparkSession, lines: Lines, tmp_path: Path) -> None:
-    with pytest.raises(
-        NotOnSparkError, match=r"bolt 'counts' .* would be lost with the query: make it a StatefulWindow"
-    ):
+    with pytest.raises(TopologyError, match=r"bolt 'counts' .* would be lost with the query: make it a StatefulWindow"):
         stream_topology(parsed(WindowedBolt), {"events": lines.stream(spark)}, checkpoint=str(tmp_path / "checkpoint"))

@@ -20,7 +20,6 @@ from multilang.protocol import (
     Next,
     ParentConnection,
     Pid,
-    ProtocolError,
     RemoteProtocolError,
     Setup,
     Sync,
@@ -72,7 +71,7 @@ def parent(data: bytes) -> str:
         commands: Sequence[Message] = storm.receive_data(data)
     except RemoteProtocolError as error:
         return f"{error}: {error.events}"
-    except (LocalProtocolError, ProtocolError):
+    except LocalProtocolError:
         return ""
     for command in commands:
         match command:

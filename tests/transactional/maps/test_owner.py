@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from multilang import BatchBolt
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import dumps, loads
-from multilang.state.errors import StateError, StoreGoneError
+from multilang.store.errors import StateError, StoreGoneError, UnusableStateError
 from multilang.transactional import (
     Committer,
     MemoryTransactionalSpout,
@@ -21,7 +21,6 @@ from multilang.transactional import (
     TransactionAttempt,
 )
 from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
-from multilang.transactional.maps.base import NotOwnerError
 
 _names = itertools.count()
 KINDS = pytest.mark.parametrize("kind", [TransactionalMap, OpaqueMap])
@@ -79,7 +78,7 @@ def test_only_the_newest_epoch_of_the_first_owner_writes_to_a_map(kind, new_back
                 found = kind(backing)  # as another task, or after a crash
                 update = attempt(who, epoch, model.txid + 1, number)
                 if model.refuses(who, epoch):
-                    with pytest.raises(NotOwnerError if model.owner != who else StateError):
+                    with pytest.raises(UnusableStateError if model.owner != who else StateError):
                         found.update(update, {"moon": 1})
                 else:
                     found.update(update, {"moon": 1})
@@ -116,12 +115,12 @@ def test_a_map_that_was_updated_by_hand_belongs_to_who_updates_it_first(kind, ne
     found.update(attempt("one/a", 1, 2), {"moon": 1})
     found.check_owner("one")
     with pytest.raises(
-        NotOwnerError, match=r"belongs to the transactional id .one., and this topology.s is .two..*two maps"
+        UnusableStateError, match=r"belongs to the transactional id .one., and this topology.s is .two..*two maps"
     ):
         found.check_owner("two")
-    with pytest.raises(NotOwnerError, match="belongs to the transactional id 'one', and this topology's is 'two'"):
+    with pytest.raises(UnusableStateError, match="belongs to the transactional id 'one', and this topology's is 'two'"):
         found.update(attempt("two/a", 2, 3), {"moon": 1})
-    with pytest.raises(NotOwnerError, match="earlier transactions of 'one', which were removed"):
+    with pytest.raises(UnusableStateError, match="earlier transactions of 'one', which were removed"):
         found.update(attempt("one/b", 2, 3), {"moon": 1})
     assert found.get("moon") == 2
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from multilang.state.errors import StateError
+from multilang.store.errors import StateError
 from multilang.transactional import TransactionAttempt
 from multilang.transactional.maps import MemoryBacking, OpaqueMap, RedisBacking, SqliteBacking, TransactionalMap
 

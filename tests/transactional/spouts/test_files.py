@@ -168,7 +168,7 @@ def test_a_partition_whose_reading_takes_long_to_fail_is_left_out_for_longer_wit
     def slow(self, partition, position):
         tries.append(now[0])
         now[0] += 5
-        raise files.ReadError("it does not answer")
+        raise files.SourceUnavailable("it does not answer")
 
     monkeypatch.setattr(files.FileSource, "_at", slow)
     reader = opened(source.opaque(take=10))

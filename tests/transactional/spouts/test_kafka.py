@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.component.errors import ConfigError, ReportedFailedException
+from multilang.component.errors import ChangedRowsError, ConfigError, ReportedFailedException, SourceUnavailable
 from multilang.transactional.spouts import kafka as module
-from multilang.transactional.spouts.history import ChangedSourceError
 from multilang.transactional.spouts.kafka import TransactionalKafkaSpout
-from multilang.transactional.spouts.source import ReadError
 from tests.servers import LIMIT, KafkaServer, free_port, wait_for
 from tests.soak import soak_only
 from tests.transactional.spouts.sources import FilledKafka
@@ -40,7 +38,7 @@ def test_a_message_that_is_no_text_is_refused_again_each_time_and_none_beside_it
     source.producer.flush(LIMIT)
     found = source.spout(take=5).open({})
     for position in (0, 1, 1, 0):
-        with pytest.raises(ReadError, match=r"message 1, partition 0 of topic .* is not UTF-8"):
+        with pytest.raises(SourceUnavailable, match=r"message 1, partition 0 of topic .* is not UTF-8"):
             found.read(0, position, 5)
     assert found.read(0, 0, 1) == ([["a"]], 1)
     assert found.read(0, 2, 5) == ([["b"]], 3)
@@ -171,7 +169,7 @@ def test_a_topic_that_was_deleted_and_made_anew_is_refused_and_one_whose_rows_we
             assert not other.new(0)
         except ReportedFailedException:  # a broker may need a moment for a new topic
             pass
-        except ChangedSourceError as problem:
+        except ChangedRowsError as problem:
             said.append(str(problem))
         return said
 

@@ -7,9 +7,8 @@ from random import Random
 
 import pytest
 
-from multilang.component.errors import ConfigError, ReportedFailedException
+from multilang.component.errors import ChangedRowsError, ConfigError, ReportedFailedException
 from multilang.state import StateError
-from multilang.transactional.spouts.history import ChangedSourceError
 from multilang.transactional.spouts.redis import TransactionalRedisSpout
 from tests.servers import free_port
 from tests.soak import SOAK
@@ -92,7 +91,7 @@ def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
     reader.emitter.close()
     again = Reader(source.spout(take=5))
     again.last = reader.last
-    with pytest.raises(ChangedSourceError, match=r"partition 0 .* has other rows.*are 1 now, where 2 were read"):
+    with pytest.raises(ChangedRowsError, match=r"partition 0 .* has other rows.*are 1 now, where 2 were read"):
         again.new(0)
     source.client.xdel(name, "1-1")
     with pytest.raises(ReportedFailedException, match="was deleted and made anew"):

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from multilang.component.errors import ReportedFailedException
+from multilang.component.errors import ChangedRowsError, ReportedFailedException
 from multilang.local import LocalCluster, LocalClusterError
 from multilang.protocol.codec import loads
 from multilang.transactional import (
@@ -34,7 +34,7 @@ from multilang.transactional.executors import coordinator_of, emitter_of
 from multilang.transactional.names import CURRENT, USER
 from multilang.transactional.spouts import history, source
 from multilang.transactional.spouts.files import INDEX
-from multilang.transactional.spouts.history import KEY, ChangedSourceError
+from multilang.transactional.spouts.history import KEY
 from tests.patience import patient
 from tests.soak import SOAK
 from tests.transactional.kept import Kept, kept_conf
@@ -95,7 +95,7 @@ def run(spout, conf, batches=None):
                 emitter.commit(attempt)
             store.set_data(CURRENT, txid + 1)
             emitter.cleanup_before(txid)
-    except (ChangedSourceError, ReportedFailedException) as problem:
+    except (ChangedRowsError, ReportedFailedException) as problem:
         raise Refused(str(problem)) from problem
     finally:
         emitter.close()
@@ -405,7 +405,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_noticed(tmp_path):
     assert out.rows == [("c",)]
     path.rename(place.folder / "older")
     path.write_text("x\ny\nz\nu\n")
-    with pytest.raises(ChangedSourceError, match=r"partition 0 of .* has other rows"):
+    with pytest.raises(ChangedRowsError, match=r"partition 0 of .* has other rows"):
         emitter.emit_partition_batch_new("3:1", Out(), 0, last)
 
 
