@@ -250,7 +250,7 @@ SETTINGS = {
             FLAG,
             False,
             "components of pystorm and streamparse",
-            "true: an exception in a component of [another library's](migrating.md) fails its tuple, and the process goes on",
+            "true: an exception in a component of [another library's](migrating.md) fails its tuple, and the process continues",
         ),
         Setting(
             EXCHANGE,
@@ -292,7 +292,7 @@ SETTINGS = {
             TEXT,
             None,
             "transactions",
-            "another [place](transactional.md#where-transactions-are-kept) for the progress of the transactions alone: a URL, "
+            "another [place](transactional.md#where-transactions-are-stored) for the progress of the transactions alone: a URL, "
             "`sqlite`, `zookeeper`, or a class of yours by its dotted name",
             f"`{STORE}`; without that, on a cluster, `zookeeper`",
         ),
@@ -302,7 +302,7 @@ SETTINGS = {
             None,
             "whatever is stored",
             "the name under which state and positions are stored, such as a topology may have; "
-            "[`deploy --blue-green`](shipping.md#beside-one-that-runs) sets it",
+            "[`deploy --blue-green`](shipping.md#blue-and-green) sets it",
             "the topology's name",
         ),
         Setting(
@@ -334,7 +334,7 @@ SETTINGS = {
             ),
             None,
             "whatever uses Redis",
-            "[the way into each Redis](security.md#redis-zookeeper-kafka) that asks who comes: an object with `user`, `password`, "
+            "[the way into each Redis](security.md#redis-zookeeper-kafka) that asks for authentication: an object with `user`, `password`, "
             "`tls`, `ca`, `cert`, `key`",
         ),
         Setting(
@@ -357,7 +357,7 @@ SETTINGS = {
             TEXT,
             None,
             _SPARK,
-            "the name of the [group](spark.md) of a spout that is made without one; a later run of the group goes on where it ended",
+            "the name of the [group](spark.md) of a spout that is made without one; a later run of the group continues where it ended",
         ),
         Setting(
             SECRET_FILE,
@@ -399,7 +399,7 @@ SET_HERE = {
             MAP,
             None,
             "spouts",
-            "by `multilang run --record`: the [recording](recording.md) to which they write what they emit, and the instant from "
+            "by `multilang run --record`: the [recording](testing.md#recordings) to which they write what they emit, and the instant from "
             "which its times count",
         ),
         Setting(
@@ -414,7 +414,7 @@ SET_HERE = {
             TEXT,
             None,
             "`multilang deploy`",
-            "by [`deploy`](shipping.md#in-the-place-of-one-that-runs): a name drawn at random, by which it knows a topology that it "
+            "by [`deploy`](shipping.md#replacing-a-running-topology): a name drawn at random, by which it knows a topology that it "
             "submitted from one that somebody else submits under the same name meanwhile",
         ),
         Setting(

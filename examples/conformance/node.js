@@ -1,5 +1,5 @@
 // The conformance component in plain Node, without any library: `node node.js bolt`, `node node.js spout`.
-// It does what docs/conformance-contract.md says.
+// It does what the contract in docs/conformance.md says.
 //
 //     multilang conformance bolt -- node examples/conformance/node.js bolt
 "use strict";

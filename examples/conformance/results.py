@@ -183,7 +183,7 @@ def page(found: list[tuple[Implementation, list[Result]]], missing: dict[str, st
     yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases; some are for bolts only, some for spouts only) finds in
 this library, in Storm's own libraries, in those of others that can be had from PyPI and npm, and in the conformance
 component written without any library. Each ran the same component, written with what the library offers
-([the contract](conformance-contract.md)); if a library can't express something, these cases are left out.
+([the contract](conformance.md#the-contract)); if a library can't express something, these cases are left out.
 
 This page is made by `scripts/conformance-matrix` from what its run shows, here with Python {platform.python_version()} on
 {platform.system()}. [What the cases mean](conformance.md).

@@ -1,4 +1,4 @@
-"""Writing down what a spout emits, and what becomes of it: ``multilang.record`` in the conf (docs/recording.md).
+"""Writing down what a spout emits, and what becomes of it: ``multilang.record`` in the conf (docs/testing.md).
 
 Every task appends whole lines to one file, each by a single write, so that the lines of tasks in other processes stay
 whole, and a task that dies loses none that it has written.

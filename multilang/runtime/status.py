@@ -327,7 +327,7 @@ class RunStatus:
         return replace(self, window_secs=secs, components=tuple(components))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the status in JSON's types; docs/status.md describes them."""
+        """Return the status in JSON's types; docs/observing.md describes them."""
         return {"version": VERSION, **_plain(self)}
 
     @classmethod

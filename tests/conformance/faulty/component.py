@@ -1,7 +1,7 @@
 """A component with a switch for each fault: `python component.py PROGRAM FAULT`.
 
 PROGRAM is "contract-bolt", "contract-spout", "ordinary-bolt" or "ordinary-spout"; FAULT is a name in ``faults.py``, or "none".
-It was written from the protocol's page and docs/conformance-contract.md, with Python alone.
+It was written from the protocol's page and the contract in docs/conformance.md, with Python alone.
 """
 
 import json
