@@ -7,7 +7,7 @@ starts fast.
 from __future__ import annotations
 
 from multilang import alone
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -122,7 +122,7 @@ def check(conf: Mapping[str, Any]) -> None:
 
 def fault(key: str, wrong: object, kind: Kind) -> str:
     """Return the sentence about a value that a key may not have."""
-    from multilang.masked import masked
+    from multilang.helpers.masked import masked
 
     return f"{key} is {masked(wrong, key)!r}; use {kind.allowed}"
 

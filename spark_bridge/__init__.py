@@ -6,7 +6,7 @@ are first used, because a spout's process reads a source without Spark.
 
 from __future__ import annotations
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from multilang.checksums import extended
 from multilang.component.errors import ChangedRowsError
+from multilang.helpers.checksums import extended
 from multilang.state.replayable import ReplayableSpout
 from spark_bridge.sources.identity import Comparison, Mark, described
 from spark_bridge.spout import OverSource, check_fields

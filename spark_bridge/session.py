@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.component.errors import ConfigError
 from multilang.errors import SparkJobError
-from multilang.masked import is_reference, is_secret
+from multilang.helpers.masked import is_reference, is_secret
+from multilang.helpers.secret import Secret
 from multilang.protocol.codec import loads
-from multilang.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from time import monotonic
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ChangedRowsError, ConfigError
 from multilang.component.reliable import check_replays
 from multilang.component.spout import Spout
 from multilang.component.streams import declared_streams
+from multilang.helpers.closing import close_all
 from multilang.settings import SOURCE
 
 TYPE_CHECKING = False

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import cached_property, partial
 
-from multilang.checksums import extended
 from multilang.component.errors import ChangedRowsError, ConfigError, ConnectorError, SourceUnavailable
+from multilang.helpers.checksums import extended
 from multilang.store.settings import owner_of
 from multilang.transactional.names import ID
 from multilang.transactional.spouts.source import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from multilang.component.streams import Stream
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from spark_bridge.sources.source import PartitionSource
 
     T = TypeVar("T")

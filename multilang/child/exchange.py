@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.names import MAX_PENDING
-from multilang.blocks.routes import Routes
-from multilang.blocks.spout import BlockSpoutCollector, BlockSpoutRunner
+from multilang.exchange.bolt import BlockBoltCollector
+from multilang.exchange.names import MAX_PENDING
+from multilang.exchange.routes import Routes
+from multilang.exchange.spout import BlockSpoutCollector, BlockSpoutRunner
 from multilang.settings import EDGES
 
 TYPE_CHECKING = False

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
-    from multilang.blocks.wire import Blocks
     from multilang.child.output import Output
     from multilang.child.work import Work
     from multilang.component.timers import TaskTimers
+    from multilang.exchange.wire import Blocks
     from multilang.protocol import ChildConnection
     from multilang.protocol.messages import Message
 

@@ -16,7 +16,7 @@ from multilang.cli.exits import BROKE_OFF, BROKEN_PIPE, INTERRUPTED
 from multilang.cli.live import PAGE
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.watched import WatchedRun
-from multilang.masked import harmless, masked_text
+from multilang.helpers.masked import harmless, masked_text
 
 TOPOLOGY = (
     "TOPOLOGY is a file (examples/word_count.py), a file and a name in it (wordcount.py:small), module:name, a "

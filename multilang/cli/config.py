@@ -21,7 +21,7 @@ from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import chosen, project_here
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
-from multilang.masked import masked
+from multilang.helpers.masked import masked
 from multilang.project import FILE
 from multilang.project.settings import Given, Layer, merged
 from multilang.settings import SETTINGS

@@ -23,8 +23,8 @@ from multilang.cli.nimbus import NIMBUS, connected
 from multilang.cli.settings import ProjectCommand, chosen, project_for_place
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
-from multilang.masked import is_reference, masked_text
-from multilang.secret import Secret
+from multilang.helpers.masked import is_reference, masked_text
+from multilang.helpers.secret import Secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from multilang.component.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from multilang.engine.status import RunStatus
     from multilang.page import RunPage
-    from multilang.runtime.status import RunStatus
 
 PAGE = click.option(
     "--page",

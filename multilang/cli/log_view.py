@@ -9,7 +9,7 @@ from zlib import crc32
 import click
 
 from multilang.cli.said import echo
-from multilang.masked import harmless, masked_text
+from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.log_records import LEVELS
 
 if TYPE_CHECKING:

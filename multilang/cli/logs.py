@@ -18,7 +18,7 @@ from multilang.cli.log_view import Chosen, LogView
 from multilang.cli.nimbus import NIMBUS, connected, faults
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
-from multilang.masked import harmless, masked_text
+from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.log_records import LEVELS, RecordReader
 from multilang.shipping.nimbus import nimbus_conf

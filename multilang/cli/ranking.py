@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multilang.masked import masked
+from multilang.helpers.masked import masked
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:

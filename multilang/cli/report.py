@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
 from multilang.cli.said import echo_document
 from multilang.cli.view import components_table, top_table
-from multilang.masked import masked, masked_text
-from multilang.runtime.status import RunStatus
+from multilang.engine.status import RunStatus
+from multilang.helpers.masked import masked, masked_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -21,10 +21,10 @@ from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import RunView, console
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
+from multilang.engine.status import RunStatus
+from multilang.helpers.masked import masked_text
 from multilang.local import Faults, LocalCluster, LocalClusterError, NotDrainedError, TaskStartError
 from multilang.local.topology import listed
-from multilang.masked import masked_text
-from multilang.runtime.status import RunStatus
 from multilang.settings import EXCHANGE
 from multilang.topology import TopologyError
 
@@ -253,7 +253,7 @@ def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
     if port is None:
         yield
         return
-    from multilang.runtime.exposition import serve_status
+    from multilang.engine.exposition import serve_status
 
     run.by_task.append(lambda: True)
     try:

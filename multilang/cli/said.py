@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.segment import Segment
 
-from multilang.masked import harmless
+from multilang.helpers.masked import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

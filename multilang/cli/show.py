@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multilang.blocks.hops import hops
 from multilang.component.errors import ConfigError
+from multilang.exchange.hops import hops
 from multilang.topology import TopologyError
 from multilang.topology import show as shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from multilang.blocks.hops import Hop
+    from multilang.exchange.hops import Hop
     from multilang.topology import Topology
 
 

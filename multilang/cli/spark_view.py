@@ -11,7 +11,7 @@ from multilang.cli.report import Outcome, write_json, write_tables
 from multilang.cli.view import PLAIN_EVERY, console
 
 if TYPE_CHECKING:
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
     from spark_bridge.job import JobProgress, JobResult
 
 _NAMED = 10  # failed tuples that are shown

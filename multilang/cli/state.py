@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from multilang import private
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.loading import load
@@ -20,6 +19,7 @@ from multilang.cli.said import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.component.wrapper import innermost
+from multilang.helpers import private
 from multilang.loading.topologies import load_object
 from multilang.state.admin import StoredStates
 from multilang.state.positions import positions_url

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
 
 

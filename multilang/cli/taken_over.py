@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.compat.project import project_at
 from multilang.component.errors import ConfigError
-from multilang.masked import is_secret, masked
+from multilang.helpers.masked import is_secret, masked
 from multilang.project import FILE
 from multilang.project.new import check_name, make_folder
 

@@ -17,8 +17,8 @@ from multilang.cli.report import status_document
 from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
-from multilang.masked import harmless, masked_text
-from multilang.runtime.readable import milliseconds, number, per_second
+from multilang.engine.readable import milliseconds, number, per_second
+from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.topology_status import counted_in_blocks, least_uptime, started_again, worth_showing
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from multilang.cli.said import HarmlessConsole
-from multilang.masked import harmless
-from multilang.runtime.readable import UNKNOWN, milliseconds, number, per_second
+from multilang.engine.readable import UNKNOWN, milliseconds, number, per_second
+from multilang.helpers.masked import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from multilang.cli.arguments import Top
-    from multilang.runtime.status import ComponentStatus, RunStatus
+    from multilang.engine.status import ComponentStatus, RunStatus
 
 PLAIN_WIDTH = 200  # columns of output to a file or a pipe, enough that no row is broken
 NARROW = 100  # on a terminal with fewer columns, the table has no less important columns

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from multilang import private
 from multilang.component.errors import ConfigError
+from multilang.helpers import private
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

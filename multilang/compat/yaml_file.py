@@ -6,7 +6,7 @@ import re
 from io import StringIO
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.topology.errors import TopologyError
 
 TYPE_CHECKING = False

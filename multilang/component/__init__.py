@@ -11,7 +11,7 @@ from multilang.component.context import Context
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.spout import Spout
 from multilang.component.streams import Stream
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 from multilang.protocol.messages import Tuple
 
 TYPE_CHECKING = False

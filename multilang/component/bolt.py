@@ -37,7 +37,7 @@ class Bolt(Component):
     acks_by_itself: ClassVar[bool] = False
     """True if each tuple is acked or failed in ``process``, or a moment later, whatever tuples come after it.
 
-    What it gets may then travel in larger blocks (see multilang.blocks.choice). Where a subclass has another ``process`` than the
+    What it gets may then travel in larger blocks (see multilang.exchange.choice). Where a subclass has another ``process`` than the
     class that says so, it says so again if it is true."""
 
     holds_tuples: ClassVar[bool] = False

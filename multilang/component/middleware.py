@@ -135,7 +135,7 @@ def check_named(conf: Mapping[str, Any]) -> None:
 
 
 def _found(name: str) -> Any:
-    from multilang.dotted import by_dotted_name
+    from multilang.helpers.dotted import by_dotted_name
 
     try:
         return by_dotted_name(name)

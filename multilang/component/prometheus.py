@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.settings import PROMETHEUS_PORT
 
 TYPE_CHECKING = False

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
-from multilang import private
 from multilang.component.collector import SpoutCollector
 from multilang.component.errors import ConfigError
+from multilang.helpers import private
 from multilang.protocol.codec import dumps
 from multilang.protocol.errors import UnserializableValue
 from multilang.settings import RECORD

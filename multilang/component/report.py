@@ -24,7 +24,7 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
     """
     from traceback import format_exception
 
-    from multilang.masked import masked_text  # with the regular expressions, which a process needs only now
+    from multilang.helpers.masked import masked_text  # with the regular expressions, which a process needs only now
 
     context = getattr(component, "context", None)
     who = f"{context.component!r} (task {context.task})" if context else type(component).__name__

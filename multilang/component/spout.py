@@ -21,12 +21,12 @@ class Spout(Component):
     _collector: SpoutCollector
 
     fails_alone: ClassVar[bool] = False
-    """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.blocks.hops)."""
+    """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.exchange.hops)."""
 
     emits_again: ClassVar[bool] = False
     """True if each tuple that it emits has a message id, and is emitted again when it fails.
 
-    What comes of its tuples may then travel in larger blocks (see multilang.blocks.choice). Where a subclass has another ``fail``
+    What comes of its tuples may then travel in larger blocks (see multilang.exchange.choice). Where a subclass has another ``fail``
     or ``replay`` than the class that says so, it says so again if it is true."""
 
     failing_together = False

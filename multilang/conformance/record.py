@@ -18,8 +18,8 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, TextIO
 
-from multilang import private
 from multilang.conformance.child import CannotStart
+from multilang.helpers import private
 
 _END = b"\nend\n"
 _READ = 1 << 16

@@ -15,12 +15,12 @@ import zlib
 from secrets import token_hex
 from time import strftime
 
-from multilang import private
 from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.records import made_of
 from multilang.connectors.urls import file_system, is_url, located, matching, move_file, opened, packages_of_url
+from multilang.helpers import private
 from multilang.protocol.errors import UnserializableValue
 from multilang.state.position_spout import PositionSpout
 

@@ -9,7 +9,7 @@ from zlib import crc32
 from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.columns import Wrong, reader_of
 from multilang.connectors.records import as_text
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.protocol.codec import dumps, loads
 
 TYPE_CHECKING = False

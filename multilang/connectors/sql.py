@@ -26,10 +26,10 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError, ConnectorError
 from multilang.connectors.records import made_of, record
 from multilang.connectors.values import as_type
-from multilang.extras import imported
-from multilang.masked import is_reference, masked_text
+from multilang.helpers.extras import imported
+from multilang.helpers.masked import is_reference, masked_text
+from multilang.helpers.secret import Secret
 from multilang.protocol.codec import dumps
-from multilang.secret import Secret
 from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ from glob import escape, glob, has_magic
 from importlib import import_module
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

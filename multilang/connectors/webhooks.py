@@ -17,9 +17,9 @@ from multilang.component.batching import LingeringBolt
 from multilang.component.errors import ConfigError, ConnectorError
 from multilang.component.spout import Spout
 from multilang.connectors.records import made_of, record
-from multilang.masked import masked_text
+from multilang.helpers.masked import masked_text
+from multilang.helpers.secret import Secret
 from multilang.protocol.codec import dumps
-from multilang.secret import Secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

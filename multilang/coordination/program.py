@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.component.streams import Stream
+    from multilang.engine.program import WaitingProgram
     from multilang.protocol.messages import Message, Tuple
-    from multilang.runtime.program import WaitingProgram
     from multilang.topology.home import Home
     from multilang.topology.shell import ShellBolt
 
@@ -58,7 +58,7 @@ class ProgramBolt(Bolt):
         return self.shell.declared_streams()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        from multilang.runtime.program import WaitingProgram
+        from multilang.engine.program import WaitingProgram
         from multilang.topology.commands import local_start
         from multilang.topology.model import ComponentSpec
 

@@ -7,7 +7,7 @@ stands between clients and topologies. ``DRPCClient`` and ``AsyncDRPCClient`` as
 
 from __future__ import annotations
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

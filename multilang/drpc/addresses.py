@@ -9,7 +9,7 @@ import os
 import socket
 
 from multilang.drpc.errors import DRPCConnectionError
-from multilang.private import check_owners, is_own_folder
+from multilang.helpers.private import check_owners, is_own_folder
 
 UNIX = "unix:"
 _LONGEST_PATH = 103  # bytes; macOS takes no more, Linux 107

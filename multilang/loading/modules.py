@@ -12,7 +12,7 @@ import os
 import sys
 
 from multilang.component.errors import ConfigError
-from multilang.component.near import nearest
+from multilang.helpers.near import nearest
 from multilang.topology.importing import OTHER_LIBRARIES
 from multilang.topology.search_path import add_current_folder, add_inherited_folders, last_folders, search_first
 

@@ -6,12 +6,12 @@ components in this process; ``"simulated"`` runs them on a virtual clock with fa
 
 from __future__ import annotations
 
+from multilang.engine.counters import Counters
 from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.cluster import LocalCluster
 from multilang.local.errors import NotDrainedError
 from multilang.local.faults import Faults
 from multilang.local.topology import LocalTopology, TaskError, TaskInfo
-from multilang.runtime.counters import Counters
 
 __all__ = [
     "Counters",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.runtime.counters import Counters
+from multilang.engine.counters import Counters
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:

@@ -14,19 +14,19 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt, start_spout
 from multilang.component.timers import TaskTimers
 from multilang.component.wrapper import innermost
+from multilang.engine.bolt_collector import LocalBoltCollector
+from multilang.engine.clock import SystemClock
+from multilang.engine.counters import SAMPLE_EVERY
+from multilang.engine.readable import counted
+from multilang.engine.spout_collector import LocalSpoutCollector
+from multilang.engine.status import CheckpointStatus
+from multilang.engine.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
+from multilang.engine.tuples import IDLE, LocalTuple, Origin
 from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.actors import BoltActor, SpoutActor, is_idle
 from multilang.local.errors import NotDrainedError
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
-from multilang.runtime.bolt_collector import LocalBoltCollector
-from multilang.runtime.clock import SystemClock
-from multilang.runtime.counters import SAMPLE_EVERY
-from multilang.runtime.readable import counted
-from multilang.runtime.spout_collector import LocalSpoutCollector
-from multilang.runtime.status import CheckpointStatus
-from multilang.runtime.task import FIRST_DELAY_SECS, LONG_ENOUGH_SECS, LONGEST_DELAY_SECS, START_ATTEMPTS
-from multilang.runtime.tuples import IDLE, LocalTuple, Origin
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from multilang.component.clock import TaskClock
     from multilang.component.collector import Collector
     from multilang.component.timers import TimerHandle
+    from multilang.engine.clock import Clock
+    from multilang.engine.links import Links
+    from multilang.engine.plan import Plan
     from multilang.local.topology import Capture
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.links import Links
-    from multilang.runtime.plan import Plan
 
 
 def _timed(bolt: BoltActor) -> bool:

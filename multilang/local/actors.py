@@ -6,10 +6,10 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
-from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
-from multilang.runtime.rotating import RotatingMap
-from multilang.runtime.task import IDLE_ROUNDS
-from multilang.runtime.tuples import IDLE, LocalTuple
+from multilang.engine.counters import SAMPLE_EVERY, SLOW_SECS
+from multilang.engine.rotating import RotatingMap
+from multilang.engine.task import IDLE_ROUNDS
+from multilang.engine.tuples import IDLE, LocalTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from multilang.component.base import Component
     from multilang.component.runner import SpoutRunner
     from multilang.component.timers import TaskTimers
-    from multilang.runtime.counters import TaskStats
-    from multilang.runtime.plan import TaskPlan
+    from multilang.engine.counters import TaskStats
+    from multilang.engine.plan import TaskPlan
 
 
 class BoltActor:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from multilang.component import Component
 from multilang.component.report import describe
+from multilang.engine.clock import SystemClock
+from multilang.engine.plan import Plan
 from multilang.errors import LocalClusterError, MultilangError, TaskStartError
-from multilang.runtime.clock import SystemClock
-from multilang.runtime.plan import Plan
 from multilang.topology import importing
 from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
@@ -122,7 +122,7 @@ class LocalCluster:
     ) -> LocalTopology:
         declared = topology.with_conf(conf, name)
         if self.mode == "process":
-            from multilang.blocks.transform import by_blocks
+            from multilang.exchange.transform import by_blocks
 
             plan = Plan(by_blocks(declared, _streams(topology, capture)), name, conf, rng, declared)
         else:

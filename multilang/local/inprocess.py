@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from multilang.child.garbage import collect_rarely
+from multilang.engine.clock import Timers
+from multilang.engine.links import Links
+from multilang.engine.task import Later
 from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, is_idle, make_idle
-from multilang.runtime.clock import Timers
-from multilang.runtime.links import Links
-from multilang.runtime.task import Later
 from multilang.topology.graph import cyclic, subscribers
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.timers import TaskTimers, TimerHandle
+    from multilang.engine.clock import Clock
+    from multilang.engine.plan import Plan
+    from multilang.engine.tuples import LocalTuple
     from multilang.local.actors import SpoutActor
     from multilang.local.topology import Capture, Until
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.plan import Plan
-    from multilang.runtime.tuples import LocalTuple
 
 _LOOK_SECS = 1.0  # between two reports of repeated errors
 _SHORTEST_SLEEP_SECS = 0.001  # between two checks of what other threads did, or of what is waited for:

@@ -11,13 +11,13 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+from multilang.engine.clock import VirtualClock
+from multilang.engine.links import Links
+from multilang.engine.task import Later
 from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, SpoutActor, is_idle, make_idle
 from multilang.local.faults import NO_FAULTS
-from multilang.runtime.clock import VirtualClock
-from multilang.runtime.links import Links
-from multilang.runtime.task import Later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.component.timers import TaskTimers, TimerHandle
+    from multilang.engine.plan import Plan
+    from multilang.engine.tuples import LocalTuple
     from multilang.local.faults import Faults
     from multilang.local.topology import Capture, Until
-    from multilang.runtime.plan import Plan
-    from multilang.runtime.tuples import LocalTuple
 
 LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a topology that does not drain in a day hangs
 MAX_UNDER_WAY = 1000  # messages; while there are more, spouts are not asked

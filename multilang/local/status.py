@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.runtime.counters import summed
-from multilang.runtime.samples import Recorder, Sample, sample_of
-from multilang.runtime.status import ComponentStatus, Figures, RunError, RunStatus, TaskStatus, declared
+from multilang.engine.counters import summed
+from multilang.engine.samples import Recorder, Sample, sample_of
+from multilang.engine.status import ComponentStatus, Figures, RunError, RunStatus, TaskStatus, declared
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.counters import Counters, TaskStats
-    from multilang.runtime.plan import Plan
-    from multilang.runtime.samples import Rates
-    from multilang.runtime.status import CheckpointStatus
+    from multilang.engine.clock import Clock
+    from multilang.engine.counters import Counters, TaskStats
+    from multilang.engine.plan import Plan
+    from multilang.engine.samples import Rates
+    from multilang.engine.status import CheckpointStatus
 
     class WatchedRun(Protocol):
         """The parts of a LocalTopology that its status is made of."""

@@ -13,11 +13,11 @@ from multilang.component.base import Component
 from multilang.component.reliable import MAX_SPOUT_PENDING
 from multilang.component.repeats import Repeats, kind_of
 from multilang.component.spout import Spout
+from multilang.engine.counters import TaskStats, summed
 from multilang.errors import LocalClusterError
 from multilang.local.acker import acker_counters, renew
 from multilang.local.errors import NotDrainedError
 from multilang.local.status import StatusSource
-from multilang.runtime.counters import TaskStats, summed
 from multilang.topology.errors import did_you_mean
 from multilang.topology.model import ACKER
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any, Literal, TypeAlias
 
+    from multilang.engine.clock import Clock
+    from multilang.engine.counters import Counters
+    from multilang.engine.plan import Plan, TaskPlan
+    from multilang.engine.rotating import RotatingMap
+    from multilang.engine.status import CheckpointStatus, RunStatus
+    from multilang.engine.tuples import LocalTuple
     from multilang.local.acker import Acker
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.counters import Counters
-    from multilang.runtime.plan import Plan, TaskPlan
-    from multilang.runtime.rotating import RotatingMap
-    from multilang.runtime.status import CheckpointStatus, RunStatus
-    from multilang.runtime.tuples import LocalTuple
 
     Until: TypeAlias = Literal["drained"] | Callable[["LocalTopology"], object]
     Keep: TypeAlias = Callable[[LocalTuple], object]

@@ -9,7 +9,7 @@ import subprocess
 from importlib import import_module
 from tokenize import open as open_source
 
-from multilang.runtime.child import module_command
+from multilang.engine.child import module_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nicegui import ui
 
-from multilang.masked import masked_text
+from multilang.helpers.masked import masked_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable

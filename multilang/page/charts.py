@@ -7,16 +7,16 @@ from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from multilang.blocks.names import STREAM as BLOCKS_STREAM
+from multilang.engine.readable import milliseconds, number, per_second, percent
+from multilang.exchange.names import STREAM as BLOCKS_STREAM
 from multilang.page.layout import layout
-from multilang.runtime.readable import milliseconds, number, per_second, percent
 
 if TYPE_CHECKING:
     from typing import Any
 
+    from multilang.engine.status import ComponentStatus, RunStatus
     from multilang.page.feed import Curves, Feed
     from multilang.page.layout import Layout
-    from multilang.runtime.status import ComponentStatus, RunStatus
 
 BUSY = 0.9
 """The capacity from which on a component is a bottleneck."""

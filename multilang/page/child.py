@@ -14,9 +14,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
+from multilang.engine.status import RunStatus
 from multilang.page.feed import Feed
 from multilang.page.server import serve
-from multilang.runtime.status import RunStatus
 
 if TYPE_CHECKING:
     from typing import Any

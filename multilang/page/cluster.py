@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from multilang.engine.status import RunStatus
     from multilang.page.actions import Action
-    from multilang.runtime.status import RunStatus
     from multilang.shipping.nimbus import Nimbus
 
 EVERY_SECS = 2.0  # between two questions to Nimbus about a topology, while somebody looks at it

@@ -7,12 +7,12 @@ from bisect import bisect_right
 from time import time
 from typing import TYPE_CHECKING
 
-from multilang.runtime.status import Series
+from multilang.engine.status import Series
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from multilang.runtime.status import ComponentStatus, RunStatus
+    from multilang.engine.status import ComponentStatus, RunStatus
 
 EVERY_SECS = 1.0
 KEPT_SECS = 300.0  # of the curves

@@ -9,13 +9,13 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
-from multilang.runtime.child import environment, module_command
+from multilang.engine.child import environment, module_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
 
 PORT = 8765
 WATCHED_SECS = 5.0  # after the last question

@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.listening.accepting import Connection, Listener, bind
 from multilang.page.guard import ADMIT, Guard
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from nicegui import ui
 
 from multilang.component.repeats import kind_of
-from multilang.masked import masked_text
+from multilang.engine.readable import milliseconds, number, per_second
+from multilang.helpers.masked import masked_text
 from multilang.page import charts
 from multilang.page.charts import DARK, LIGHT
-from multilang.runtime.readable import milliseconds, number, per_second
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from multilang.engine.status import ComponentStatus, RunError, RunStatus
     from multilang.page.actions import Action
     from multilang.page.feed import Feed
-    from multilang.runtime.status import ComponentStatus, RunError, RunStatus
 
 MAX_ERRORS = 20
 MAX_WAITING = 8

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from multilang import private
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
-from multilang.masked import is_reference, is_secret, masked
+from multilang.helpers import private
+from multilang.helpers.extras import imported
+from multilang.helpers.masked import is_reference, is_secret, masked
 from multilang.project.settings import Layer, Settings
 from multilang.topology.conf import check_keys, check_values, known
 from multilang.topology.errors import TopologyError, did_you_mean

@@ -9,8 +9,8 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang import private
 from multilang.component.errors import ConfigError
+from multilang.helpers import private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from multilang import private
 from multilang.component.errors import ConfigError
+from multilang.helpers import private
 from multilang.protocol.codec import dumps, loads
 
 TYPE_CHECKING = False

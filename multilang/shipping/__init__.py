@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 if TYPE_CHECKING:
     from multilang.shipping.archive import archive_folder

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from multilang.component.errors import ConfigError
-from multilang.secret import secret_of
+from multilang.helpers.secret import secret_of
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:

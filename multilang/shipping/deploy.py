@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
 

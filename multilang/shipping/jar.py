@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import multilang
-from multilang import private
-from multilang.lazy import home_of
+from multilang.helpers import private
+from multilang.helpers.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
@@ -48,7 +48,7 @@ MANIFEST = "manifest.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest date that a zip can have
 _JAR_MANIFEST = b"Manifest-Version: 1.0\r\nCreated-By: storm-multilang\r\n\r\n"
 # The parts of this package that every component's process runs. Others are added if the topology's modules import them.
-_FOR_CHILDREN = {"blocks", "child", "component", "loading", "protocol", "topology"}
+_FOR_CHILDREN = {"child", "component", "exchange", "helpers", "loading", "protocol", "topology"}
 _OURS = "multilang"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang import transport
 from multilang.component.errors import ConfigError
-from multilang.runtime.samples import Recorder
+from multilang.engine.samples import Recorder
 from multilang.shipping.errors import UNREACHABLE, ShippingError, refused, unreachable
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.thrift_types import types
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
 
 CHUNK = 307200  # bytes of one upload call, as in StormSubmitter; nimbus.thrift.max_buffer_size is Nimbus's limit
 TIMEOUT = 60.0  # seconds for an answer; submitting takes long because Nimbus waits for the blob store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from multilang.runtime.settings import Settings
+from multilang.engine.settings import Settings
 from multilang.shipping.errors import ShippingError
 from multilang.topology.check import check_components
 from multilang.topology.errors import TopologyError

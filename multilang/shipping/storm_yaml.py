@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang import transport
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:

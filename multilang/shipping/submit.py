@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
     from multilang.shipping.storm_yaml import Address

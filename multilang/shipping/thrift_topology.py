@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.blocks.transform import by_blocks
+from multilang.exchange.transform import by_blocks
 from multilang.protocol.codec import dumps
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.shippable import check_shippable

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.shipping.errors import ShippingError
 
 IDL = Path(__file__).with_name("nimbus.thrift")

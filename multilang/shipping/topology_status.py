@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from multilang.blocks.names import STREAM
-from multilang.runtime.samples import sample_of_status
-from multilang.runtime.status import (
+from multilang.engine.samples import sample_of_status
+from multilang.engine.status import (
     ComponentStatus,
     History,
     InputStatus,
@@ -17,13 +16,14 @@ from multilang.runtime.status import (
     TaskStatus,
     work_done,
 )
+from multilang.exchange.names import STREAM
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from multilang.runtime.samples import Recorder
+    from multilang.engine.samples import Recorder
 
 ALL_TIME = ":all-time"
 TEN_MINUTES = "600"  # Storm's shortest window

@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang.runtime.child import module_command
+from multilang.engine.child import module_command
 from multilang.shipping.contents import Contents, Item
 from multilang.shipping.errors import ShippingError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from multilang.masked import is_secret
+from multilang.helpers.masked import is_secret
 from multilang.protocol.codec import dumps, reason_against
 from multilang.state.replayable import ReplayableSpout
 from multilang.store.errors import StateError

@@ -5,9 +5,9 @@ It is Storm's StatefulBoltExecutor.
 
 from __future__ import annotations
 
-from multilang.component.closing import close_all
 from multilang.component.filters import BoltFilter
 from multilang.component.runner import start_bolt
+from multilang.helpers.closing import close_all
 from multilang.state.bolt import promise_state
 from multilang.state.checked import state_of
 from multilang.state.checkpointed import Checkpointed

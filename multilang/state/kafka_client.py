@@ -9,9 +9,9 @@ from concurrent.futures import TimeoutError as FutureTimeout
 from time import monotonic, sleep
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
-from multilang.masked import is_reference
-from multilang.secret import Secret
+from multilang.helpers.extras import imported
+from multilang.helpers.masked import is_reference
+from multilang.helpers.secret import Secret
 from multilang.settings import KAFKA_OPTIONS
 
 TYPE_CHECKING = False

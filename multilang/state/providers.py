@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.dotted import by_dotted_name
+from multilang.helpers.dotted import by_dotted_name
 from multilang.protocol.codec import loads
 from multilang.settings import MARKS, POSITIONS, STORE, TRACE
 from multilang.state.provider import StateProvider

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from multilang.component.errors import ConfigError
-from multilang.dotted import by_dotted_name
+from multilang.helpers.dotted import by_dotted_name
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.store.errors import shown
 

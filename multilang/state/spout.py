@@ -5,10 +5,10 @@ It is Storm's CheckpointSpout with its CheckPointState.
 
 from __future__ import annotations
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
 from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
+from multilang.helpers.closing import close_all
 from multilang.settings import ALIGNMENT, EXACT, PARENT, value
 from multilang.state import settings
 from multilang.state.api import KeyValueState

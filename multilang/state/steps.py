@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.dotted import by_dotted_name
+from multilang.helpers.dotted import by_dotted_name
 from multilang.settings import TRACE, value
 
 TYPE_CHECKING = False

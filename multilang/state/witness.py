@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from multilang.component.closing import close_all
+from multilang.helpers.closing import close_all
 from multilang.state.checked import position_of
 from multilang.state.names import COMMITTED, PREPARING, TOKEN_KEY
 from multilang.state.positions import Note, positions_url

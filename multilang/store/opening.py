@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.dotted import by_dotted_name
-from multilang.masked import masked_text
+from multilang.helpers.dotted import by_dotted_name
+from multilang.helpers.masked import masked_text
 from multilang.settings import STORE
 from multilang.store.interface import Store
 

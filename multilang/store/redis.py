@@ -19,7 +19,7 @@ from hashlib import sha1
 from threading import Lock
 
 from multilang.component.errors import ConfigError
-from multilang.masked import masked_text
+from multilang.helpers.masked import masked_text
 from multilang.store import redis_access as access
 from multilang.store import redis_client
 from multilang.store.errors import StateError

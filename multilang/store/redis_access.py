@@ -10,7 +10,7 @@ import os
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from multilang.component.errors import ConfigError
-from multilang.secret import Secret
+from multilang.helpers.secret import Secret
 from multilang.settings import REDIS_ACCESS, REDIS_MEMBERS
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from sys import exc_info
 from time import monotonic
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.settings import REDIS_ACCESS
 from multilang.store import redis_access as access
 from multilang.store.errors import StateError, StoreGoneError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from multilang import private
+from multilang.helpers import private
 from multilang.settings import STORE, STORED_NAME
 
 TYPE_CHECKING = False

@@ -14,8 +14,8 @@ from threading import RLock
 from time import monotonic, sleep
 from urllib.parse import quote
 
-from multilang import private
 from multilang.component.errors import ConfigError
+from multilang.helpers import private
 from multilang.store.errors import StateError, StoreGoneError, UnusableStateError
 from multilang.store.interface import Store
 from multilang.store.settings import is_on_cluster

@@ -29,7 +29,7 @@ import re
 from typing import ClassVar
 
 from multilang.component.errors import ConfigError
-from multilang.masked import masked_text
+from multilang.helpers.masked import masked_text
 from multilang.store.errors import StateError
 from multilang.store.interface import Store
 from multilang.store.zookeeper_client import START_SECS, is_there, servers_of

@@ -6,7 +6,7 @@ What is made belongs to whoever logged in, and to the user of Storm's daemons if
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.secret import Secret, secret_of
+from multilang.helpers.secret import Secret, secret_of
 from multilang.store.errors import StateError
 from multilang.transport.jaas import FILE, read_section
 from multilang.transport.keys import flag, text

@@ -9,9 +9,9 @@ from math import ceil
 from secrets import token_hex
 from time import monotonic, sleep
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.closing import close_all
+from multilang.helpers.extras import imported
 from multilang.store.errors import StateError
 from multilang.store.zookeeper_access import ZooKeeperAccess
 

@@ -6,7 +6,7 @@ that is loaded automatically.
 
 from __future__ import annotations
 
-from multilang.runtime.clock import VirtualClock
+from multilang.engine.clock import VirtualClock
 from multilang.testing.bolts import BoltRun, Emitted, make_tuple, run_bolt, tick
 from multilang.testing.complete import CompletedTopology, complete_topology
 from multilang.testing.conformance import multilang_conformance

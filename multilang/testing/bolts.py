@@ -11,13 +11,13 @@ from multilang.component.runner import close, start_bolt
 from multilang.component.timers import TaskTimers
 from multilang.component.wrapper import innermost
 from multilang.coordination import COORD_STREAM
+from multilang.engine.bolt_collector import LocalBoltCollector
+from multilang.engine.clock import VirtualClock
+from multilang.engine.counters import TaskStats
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.protocol import Tuple
 from multilang.protocol.codec import normalize
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
-from multilang.runtime.bolt_collector import LocalBoltCollector
-from multilang.runtime.clock import VirtualClock
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state.bolt import Stateful, promise_state
 from multilang.state.databases import MemoryStateProvider
 from multilang.testing.harness import Emitted, Harness, Raised, check_kind, coordinated_part

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, Literal
 
+    from multilang.engine.counters import Counters
+    from multilang.engine.tuples import LocalTuple
     from multilang.local import Faults
     from multilang.local.topology import TaskError
-    from multilang.runtime.counters import Counters
-    from multilang.runtime.tuples import LocalTuple
 
 
 class CompletedTopology:

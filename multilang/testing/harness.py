@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from multilang.component import Bolt, FailedException, ReportedFailedException, Spout, Stream
 from multilang.coordination import COORD_STREAM
-from multilang.runtime.links import Links
-from multilang.runtime.plan import Plan
+from multilang.engine.links import Links
+from multilang.engine.plan import Plan
 from multilang.topology import TopologyBuilder
 from multilang.topology.shell import ShellComponent
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.coordination import CoordinatedBolt
-    from multilang.runtime.plan import TaskPlan
-    from multilang.runtime.tuples import LocalTuple
+    from multilang.engine.plan import TaskPlan
+    from multilang.engine.tuples import LocalTuple
 
 SINK = "sink"
 

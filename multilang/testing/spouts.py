@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 from multilang.component.clock import MovableClock, virtual_clock
 from multilang.component.runner import close, start_spout
 from multilang.component.timers import TaskTimers
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.rotating import RotatingMap
-from multilang.runtime.spout_collector import LocalSpoutCollector
+from multilang.engine.counters import TaskStats
+from multilang.engine.rotating import RotatingMap
+from multilang.engine.spout_collector import LocalSpoutCollector
 from multilang.testing.harness import Emitted, Harness, Raised, check_kind
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from multilang.component.clock import TaskClock
     from multilang.component.spout import Spout
-    from multilang.runtime.clock import VirtualClock
+    from multilang.engine.clock import VirtualClock
 
 
 class SpoutRun:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

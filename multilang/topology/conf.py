@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from multilang import settings
-from multilang.component import near
+from multilang.helpers import near
 from multilang.settings import Kind, fault, is_number, is_printable, is_text, is_texts, whole
 from multilang.topology import importing
 from multilang.topology.errors import TopologyError
@@ -175,7 +175,7 @@ def _is_node(value: Any) -> bool:
 
 
 def _is_secret(value: Any) -> bool:
-    from multilang.masked import is_reference
+    from multilang.helpers.masked import is_reference
 
     return is_text(value) or is_reference(value)
 

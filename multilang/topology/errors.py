@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.component.near import nearest
+from multilang.helpers.near import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

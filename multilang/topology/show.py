@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.masked import masked
+from multilang.helpers.masked import masked
 from multilang.topology.shell import Foreign, ShellComponent
 from multilang.topology.spec import describe
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from multilang.component.base import attach
-from multilang.component.closing import close_all
 from multilang.component.errors import FailedException, ReportedFailedException, UnrecoverableError
 from multilang.component.report import report_exception
 from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination import BatchCollector, CoordinatedBolt
+from multilang.helpers.closing import close_all
 from multilang.protocol.codec import loads
 from multilang.settings import TRACE
 from multilang.transactional.attempt import TransactionAttempt

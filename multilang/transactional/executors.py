@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError
+from multilang.helpers.closing import close_all
 from multilang.store.errors import FencedError
 from multilang.transactional.api import (
     Committer,

@@ -15,10 +15,10 @@ It differs from Storm's, which in these cases loses an attempt or stops:
 
 from __future__ import annotations
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
 from multilang.component.spout import Spout
+from multilang.helpers.closing import close_all
 from multilang.protocol.codec import dumps
 from multilang.store.errors import FencedError, InUseError, UnusableStateError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout

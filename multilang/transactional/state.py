@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import os
 
-from multilang.component.closing import close_all
+from multilang.helpers.closing import close_all
 from multilang.protocol.codec import dumps, loads
 from multilang.store.claims import check_owner, describe, refusal, stored_owner, wait_until_free
 from multilang.store.errors import FencedError, StateError

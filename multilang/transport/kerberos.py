@@ -6,7 +6,7 @@ Needs the extra ``kerberos``, whose package gssapi needs the system's Kerberos l
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.transport.digest import CLIENT, SERVICE
 from multilang.transport.jaas import FILE, read_section
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
-from multilang.secret import secret_of
+from multilang.helpers.secret import secret_of
 from multilang.transport.base import PLAIN, Transport
 
 TYPE_CHECKING = False

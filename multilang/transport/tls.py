@@ -9,7 +9,7 @@ from secrets import token_hex
 from tempfile import NamedTemporaryFile
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.transport.base import Transport
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from multilang.secret import Secret
+    from multilang.helpers.secret import Secret
 
 _PEM = b"-----BEGIN "
 _JKS = bytes.fromhex("feedfeed")

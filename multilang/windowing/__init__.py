@@ -5,7 +5,7 @@ Subclass WindowedBolt, or StatefulWindowedBolt for windows that are longer than 
 
 from __future__ import annotations
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from multilang.component.errors import ConfigError
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.windowing.aggregates import Aggregate, checked_field
 
 TYPE_CHECKING = False

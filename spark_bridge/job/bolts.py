@@ -17,14 +17,14 @@ from multilang.component.clock import MovableClock
 from multilang.component.report import describe
 from multilang.component.runner import close, start_bolt
 from multilang.component.timers import NEVER, TaskTimers, TimerHandle
+from multilang.engine.child import environment
+from multilang.engine.counters import TaskStats
+from multilang.engine.program import ProgramDiedError, WaitingProgram
+from multilang.engine.task import START_ATTEMPTS, Restarts
+from multilang.engine.tuples import Origin
 from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol import Ack, Emit, Error, Fail, Log, Metrics, Pid, Sync
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
-from multilang.runtime.child import environment
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.program import ProgramDiedError, WaitingProgram
-from multilang.runtime.task import START_ATTEMPTS, Restarts
-from multilang.runtime.tuples import Origin
 from multilang.state.checkpointed import anchored_only
 from multilang.topology import TopologyError
 from multilang.topology.commands import local_start
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from multilang.component.collector import BoltCollector
+    from multilang.engine.links import Links
+    from multilang.engine.plan import TaskPlan
     from multilang.protocol.parent import ParentConnection
-    from multilang.runtime.links import Links
-    from multilang.runtime.plan import TaskPlan
     from multilang.state import State
     from spark_bridge.job.routes import FailedRoots, SparkRoute
 

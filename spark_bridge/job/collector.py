@@ -13,12 +13,12 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.component.collector import BoltCollector, many_anchored
+from multilang.engine.emitter import TupleEmitter
+from multilang.engine.links import LinkedCollector, Links
+from multilang.engine.task import Later
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue
 from multilang.protocol.messages import DEFAULT_STREAM
-from multilang.runtime.emitter import TupleEmitter
-from multilang.runtime.links import LinkedCollector, Links
-from multilang.runtime.task import Later
 from spark_bridge.job.routes import SparkTuple, joined
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import Anchors, Emit, EmitMany, OnTaskIds, Settle
     from multilang.component.timers import Scope
+    from multilang.engine.counters import TaskStats
+    from multilang.engine.plan import TaskPlan
+    from multilang.engine.tuples import LocalTuple
     from multilang.protocol.messages import Tuple, Values
-    from multilang.runtime.counters import TaskStats
-    from multilang.runtime.plan import TaskPlan
-    from multilang.runtime.tuples import LocalTuple
     from spark_bridge.job.routes import SparkRoute
 
 _LEVELS = (5, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by Storm's number, 0 is trace

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from multilang.runtime.counters import Counters
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.counters import Counters
+    from multilang.engine.status import RunStatus
     from multilang.topology.model import Topology
     from spark_bridge.job.rounds import Unchanged
 

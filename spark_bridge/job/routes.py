@@ -5,9 +5,9 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
+from multilang.engine.plan import Route
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.protocol.codec import normalize
-from multilang.runtime.plan import Route
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.topology.groupings import Grouping, chooser
 from spark_bridge.job.blocks import END, OUTPUT, ROWS, Box
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from multilang import settings
 from multilang.component.repeats import kind_of
+from multilang.engine.plan import storm_id
+from multilang.engine.settings import DEFAULTS, Settings
+from multilang.engine.status import RunStatus
 from multilang.errors import SparkJobError
-from multilang.runtime.plan import storm_id
-from multilang.runtime.settings import DEFAULTS, Settings
-from multilang.runtime.status import RunStatus
 from multilang.settings import BATCH
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace

@@ -11,10 +11,10 @@ from zlib import crc32
 
 from pyspark.accumulators import AccumulatorParam
 
-from multilang.checksums import extended
 from multilang.component.errors import ChangedRowsError, ConnectorError
 from multilang.connectors.values import plain
 from multilang.errors import SparkJobError
+from multilang.helpers.checksums import extended
 from multilang.protocol.codec import normalize
 from multilang.protocol.errors import UnserializableValue, shown
 from multilang.settings import ALIGNMENT, EXACT, value

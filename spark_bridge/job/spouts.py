@@ -13,17 +13,17 @@ from multilang.component.report import describe
 from multilang.component.runner import close, start_spout
 from multilang.component.spout import Spout
 from multilang.component.timers import TaskTimers
+from multilang.engine.counters import TaskStats
+from multilang.engine.emitter import TupleEmitter
+from multilang.engine.links import LinkedCollector, Links
+from multilang.engine.plan import Route, TaskPlan
+from multilang.engine.program import ProgramDiedError
+from multilang.engine.task import IDLE_ROUNDS, START_ATTEMPTS, Restarts
+from multilang.engine.tuples import Origin
 from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol import Emit, Sync
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.emitter import TupleEmitter
-from multilang.runtime.links import LinkedCollector, Links
-from multilang.runtime.plan import Route, TaskPlan
-from multilang.runtime.program import ProgramDiedError
-from multilang.runtime.task import IDLE_ROUNDS, START_ATTEMPTS, Restarts
-from multilang.runtime.tuples import Origin
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent

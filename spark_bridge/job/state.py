@@ -49,8 +49,8 @@ from spark_bridge.job.bolts import StageBolt
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from multilang.runtime.links import Links
-    from multilang.runtime.plan import TaskPlan
+    from multilang.engine.links import Links
+    from multilang.engine.plan import TaskPlan
     from multilang.topology.model import Topology
     from spark_bridge.job.routes import FailedRoots
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from multilang.runtime.counters import Counters
-from multilang.runtime.status import (
+from multilang.engine.counters import Counters
+from multilang.engine.status import (
     ComponentStatus,
     Figures,
     RunError,

@@ -21,8 +21,8 @@ from multilang.component.errors import ConfigError, FailedException, ReportedFai
 from multilang.component.filters import BoltFilter
 from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
+from multilang.engine.plan import storm_id
 from multilang.errors import SparkJobError
-from multilang.runtime.plan import storm_id
 from multilang.store.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
     from multilang.component.collector import Anchors, BoltCollector, Emit, OnTaskIds
     from multilang.component.timers import TimerHandle
+    from multilang.engine.links import Links
+    from multilang.engine.plan import TaskPlan
     from multilang.protocol.messages import Values
-    from multilang.runtime.links import Links
-    from multilang.runtime.plan import TaskPlan
     from multilang.topology.model import Topology
     from spark_bridge.job.routes import FailedRoots
 

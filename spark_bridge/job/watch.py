@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark import RDD, SparkContext
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
 
 SPARK_ERRORS = (Py4JError, PySparkException)
 DESCRIPTION = "spark.job.description"

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 from multilang import __version__
 from multilang.child.garbage import collect_rarely
 from multilang.component.repeats import Repeats, kind_of
+from multilang.engine.counters import SAMPLE_EVERY, SLOW_SECS
+from multilang.engine.plan import TaskPlan
+from multilang.engine.task import Later
+from multilang.engine.tuples import Origin
 from multilang.errors import SparkJobError
-from multilang.runtime.counters import SAMPLE_EVERY, SLOW_SECS
-from multilang.runtime.plan import TaskPlan
-from multilang.runtime.task import Later
-from multilang.runtime.tuples import Origin
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.executors import freeze_once
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal
 
-    from multilang.runtime.settings import Settings
+    from multilang.engine.settings import Settings
     from multilang.topology.model import Topology
     from multilang.transactional.attempt import TransactionAttempt
     from spark_bridge.job.layout import Layout

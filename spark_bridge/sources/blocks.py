@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, NoReturn
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from spark_bridge.sources.values import Kind
 
 

@@ -10,15 +10,15 @@ from array import array
 from bisect import bisect_right
 from collections import deque
 
-from multilang.checksums import FORM, extended
 from multilang.component.errors import ChangedRowsError
+from multilang.helpers.checksums import FORM, extended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, NoReturn
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from spark_bridge.sources.source import PartitionSource
 
 _PIECE = 8192  # rows of one read for a comparison

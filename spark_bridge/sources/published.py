@@ -19,7 +19,7 @@ from hashlib import sha256
 from multilang.component.errors import ConnectorError, SourceUnavailable
 from multilang.connectors.urls import move_file, packages_of_url
 from multilang.connectors.values import plain
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.protocol.codec import dumps, loads
 from spark_bridge.sources.source import PartitionSource
 from spark_bridge.sources.values import converter
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from spark_bridge.sources.values import Kind
 
 MANIFEST = "manifest.json"

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import Resume
 

@@ -14,7 +14,7 @@ from threading import Condition
 from typing import TYPE_CHECKING
 
 from multilang.component.errors import ChangedRowsError, ConnectorError, SourceUnavailable
-from multilang.extras import imported
+from multilang.helpers.extras import imported
 from multilang.listening.accepting import Connection, Listener, bind
 from multilang.listening.loops import LoopThread
 from spark_bridge.sources.channel import MAX_REQUEST, SECRET, STALLED_SECS, Channel, secret

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConnectorError
-from multilang.plain import plain_rows
+from multilang.helpers.plain import plain_rows
 from spark_bridge.sources.values import in_order
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
 
 
 _COUNTED = 8192  # rows of one read when rows are counted

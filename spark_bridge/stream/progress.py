@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from multilang.runtime.samples import Recorder, sample_of_status
-from multilang.runtime.status import CheckpointStatus, RunStatus, joined
+from multilang.engine.samples import Recorder, sample_of_status
+from multilang.engine.status import CheckpointStatus, RunStatus, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from multilang.runtime.samples import Sample
-    from multilang.runtime.status import ComponentStatus, RunError
+    from multilang.engine.samples import Sample
+    from multilang.engine.status import ComponentStatus, RunError
 
 
 @dataclass(frozen=True)

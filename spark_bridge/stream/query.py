@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from multilang.runtime.status import RunStatus
+    from multilang.engine.status import RunStatus
     from multilang.topology.model import Topology
     from spark_bridge.job import FailedTuple, JobResult
     from spark_bridge.job.state import Where

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
+from multilang.engine.plan import storm_id
+from multilang.engine.settings import DEFAULTS, Settings
 from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
-from multilang.runtime.plan import storm_id
-from multilang.runtime.settings import DEFAULTS, Settings
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import TopologyError
 from spark_bridge.job.columns import Rows

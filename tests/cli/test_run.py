@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from multilang.cli.view import totals
-from multilang.runtime.status import ComponentStatus, RunStatus
+from multilang.engine.status import ComponentStatus, RunStatus
 from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
 from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 

@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from multilang.cli import view
+from multilang.engine.status import ComponentStatus, RunStatus
 from multilang.local import LocalCluster
-from multilang.runtime.status import ComponentStatus, RunStatus
 from tests.local import topologies
 from tests.patience import patient
 

@@ -14,10 +14,10 @@ from multilang.component.bolt import AnchoredBolt
 from multilang.component.collector import BoltCollector
 from multilang.component.filters import BoltFilter
 from multilang.component.runner import start_bolt
+from multilang.engine.bolt_collector import LocalBoltCollector
+from multilang.engine.counters import TaskStats
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.protocol import LocalProtocolError
-from multilang.runtime.bolt_collector import LocalBoltCollector
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.testing.harness import Harness
 
 

@@ -15,8 +15,8 @@ from multilang.component import Bolt, ConfigError
 from multilang.component.clock import VIRTUAL_EPOCH, MovableClock, TaskClock, virtual_clock
 from multilang.component.collector import Collector
 from multilang.component.timers import NEVER, Scope, TaskTimers
+from multilang.engine.clock import VirtualClock
 from multilang.protocol.messages import Ack, Emit, Sync
-from multilang.runtime.clock import VirtualClock
 from tests.component.harness import context
 
 # ---- the timers of a task, without an engine ----

@@ -10,13 +10,13 @@ from multilang.component.clock import virtual_clock
 from multilang.component.runner import start_bolt
 from multilang.component.timers import TaskTimers
 from multilang.coordination import ALL, COORD, COORD_STREAM, SINGLE, CoordinatedBolt
+from multilang.engine.bolt_collector import LocalBoltCollector
+from multilang.engine.clock import VirtualClock
+from multilang.engine.counters import TaskStats
+from multilang.engine.links import Links
+from multilang.engine.plan import Plan
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
-from multilang.runtime.bolt_collector import LocalBoltCollector
-from multilang.runtime.clock import VirtualClock
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.links import Links
-from multilang.runtime.plan import Plan
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.topology import TopologyBuilder
 
 IDS = ("source", "id")

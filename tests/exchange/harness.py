@@ -7,10 +7,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from multilang import BasicBolt, Bolt, Spout, Stream, TopologyBuilder
-from multilang.blocks.block import read_block
-from multilang.blocks.bolt import BlockBoltCollector
-from multilang.blocks.names import STREAM
-from multilang.blocks.transform import by_blocks
 from multilang.child.exchange import Exchange
 from multilang.child.output import Output
 from multilang.child.wire import Wire
@@ -18,6 +14,10 @@ from multilang.child.wire_collectors import WireBoltCollector
 from multilang.child.work import Work
 from multilang.component.context import Context
 from multilang.component.timers import TaskTimers
+from multilang.exchange.block import read_block
+from multilang.exchange.bolt import BlockBoltCollector
+from multilang.exchange.names import STREAM
+from multilang.exchange.transform import by_blocks
 from multilang.protocol import ChildConnection, ParentConnection
 from multilang.protocol.messages import Ack, Emit, Fail, Tuple
 from multilang.settings import EDGES, EXCHANGE, EXCHANGE_TUPLES

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multilang.blocks.block import MAX_BYTES, OpenBlock, read_block
-from multilang.blocks.routes import Route
+from multilang.exchange.block import MAX_BYTES, OpenBlock, read_block
+from multilang.exchange.routes import Route
 from multilang.protocol import RemoteProtocolError
 from multilang.protocol.codec import dumps, encode_values, loads
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from multilang.blocks import bolt
-from multilang.blocks.receiving import BlockTuple
+from multilang.exchange import bolt
+from multilang.exchange.receiving import BlockTuple
 from multilang.protocol import LocalProtocolError
 from multilang.protocol.messages import Ack, Emit, Log, Tuple
 from tests.exchange.harness import Driven, tuples_of

@@ -17,9 +17,6 @@ from multilang import (
     Spout,
     TopologyBuilder,
 )
-from multilang.blocks.choice import acks_by_itself
-from multilang.blocks.hops import hops
-from multilang.blocks.transform import by_blocks
 from multilang.compat.logged import LogInfo
 from multilang.connectors import (
     CollectingSink,
@@ -36,6 +33,9 @@ from multilang.connectors import (
     TimerSpout,
     WebhookSink,
 )
+from multilang.exchange.choice import acks_by_itself
+from multilang.exchange.hops import hops
+from multilang.exchange.transform import by_blocks
 from multilang.settings import EDGES
 from multilang.state import PositionSpout, ReplayableSpout, StatefulBasicBolt, StatefulBolt
 from multilang.streams.asynchronous import AsyncProgram

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.blocks import block
+from multilang.exchange import block
 from tests.exchange.harness import Driven, tuples_of
 from tests.soak import sampled
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from multilang.blocks.hops import hops
+from multilang.exchange.hops import hops
 from multilang.local import LocalCluster, NotDrainedError
 from tests.differential import components
 from tests.differential.local import run

@@ -12,8 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
-from multilang.blocks import spout as blocks
-from multilang.blocks.transform import by_blocks
 from multilang.child.exchange import Exchange
 from multilang.child.output import Output
 from multilang.child.wire import Wire
@@ -22,6 +20,8 @@ from multilang.child.work import Work
 from multilang.component.context import Context
 from multilang.component.runner import start_spout
 from multilang.component.timers import TaskTimers
+from multilang.exchange import spout as blocks
+from multilang.exchange.transform import by_blocks
 from multilang.protocol import ChildConnection, ParentConnection
 from multilang.protocol.messages import Ack, Emit, Fail
 from tests.exchange.harness import tuples_of

@@ -14,12 +14,12 @@ from multilang import (
     Stream,
     TopologyBuilder,
 )
-from multilang.blocks.hops import hops
-from multilang.blocks.names import STREAM
-from multilang.blocks.routes import Routes
-from multilang.blocks.transform import by_blocks
 from multilang.component.context import Context
 from multilang.drpc.spout import DRPCSpout
+from multilang.exchange.hops import hops
+from multilang.exchange.names import STREAM
+from multilang.exchange.routes import Routes
+from multilang.exchange.transform import by_blocks
 from multilang.settings import EDGES
 from multilang.topology import Grouping, Topology, TopologyError
 

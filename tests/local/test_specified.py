@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.runtime.settings import DEFAULTS, Settings
+from multilang.engine.settings import DEFAULTS, Settings
 from tests.local import specified
 from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 

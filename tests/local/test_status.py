@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from multilang.engine.plan import Plan
+from multilang.engine.status import RunStatus
 from multilang.local import LocalCluster
 from multilang.local.inprocess import InProcessTopology
-from multilang.runtime.plan import Plan
-from multilang.runtime.status import RunStatus
 from tests.local import watched
 from tests.local.topologies import SENTENCES
 from tests.patience import patient

@@ -15,8 +15,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from multilang.engine.status import ComponentStatus, InputStatus, RunError, RunStatus
 from multilang.page import RunPage
-from multilang.runtime.status import ComponentStatus, InputStatus, RunError, RunStatus
 from tests.page.browser import figure, opened, shows_trace
 from tests.patience import patient
 from tests.servers import wait_for

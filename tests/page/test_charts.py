@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multilang.engine.status import ComponentStatus, InputStatus, RunStatus, TaskStatus
 from multilang.page import charts
 from multilang.page.charts import DARK, LIGHT, mixed
 from multilang.page.feed import Feed
-from multilang.runtime.status import ComponentStatus, InputStatus, RunStatus, TaskStatus
 
 BACKGROUND = {LIGHT: "#ffffff", DARK: "#121212"}
 READABLE = 4.5  # the contrast that WCAG asks of texts

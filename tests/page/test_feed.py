@@ -7,8 +7,8 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multilang.engine.status import ComponentStatus, History, InputStatus, RunStatus, Series, StreamStatus
 from multilang.page.feed import KEPT_SECS, Curves, Feed
-from multilang.runtime.status import ComponentStatus, History, InputStatus, RunStatus, Series, StreamStatus
 
 
 def status(seconds=0.0, *components, **of):

@@ -12,8 +12,8 @@ from urllib.request import HTTPCookieProcessor, build_opener
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.engine.status import RunStatus
 from multilang.page import RunPage
-from multilang.runtime.status import RunStatus
 from tests.servers import free_port, wait_for
 
 STATUS = RunStatus(topology="t", engine="process", state="active", seconds=1.0)

@@ -14,9 +14,9 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
+from multilang.engine.status import RunStatus
 from multilang.page import RunPage
 from multilang.page.server import ANONYMOUS_SECS, MAX_ANONYMOUS
-from multilang.runtime.status import RunStatus
 
 STATUS = RunStatus(topology="t", engine="process", state="active", seconds=1.0)
 MANY = 400

@@ -15,8 +15,8 @@ from confluent_kafka.admin import (
 )
 
 from multilang.component.errors import ConfigError
+from multilang.helpers.secret import Secret
 from multilang.queues import KafkaSpout
-from multilang.secret import Secret
 from multilang.settings import KAFKA_OPTIONS
 from multilang.testing import run_spout
 from multilang.transactional.spouts.kafka import TransactionalKafkaSpout

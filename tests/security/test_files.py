@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from multilang import private
 from multilang.component.errors import SourceUnavailable
 from multilang.conformance.record import open_recording
+from multilang.helpers import private
 from multilang.store import StateError, open_store
 from multilang.transactional.spouts.files import FileSource
 from spark_bridge.sources.store import Marks, SQLiteStore

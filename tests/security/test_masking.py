@@ -11,9 +11,9 @@ from multilang import Spout, TopologyBuilder
 from multilang.cli.arguments import Top
 from multilang.cli.ranking import Ranking
 from multilang.cli.report import status_document
-from multilang.masked import MASK, is_secret, masked
+from multilang.engine.status import History, RunError, RunStatus, Series
+from multilang.helpers.masked import MASK, is_secret, masked
 from multilang.protocol import Tuple
-from multilang.runtime.status import History, RunError, RunStatus, Series
 
 KEYS = [
     *(

@@ -14,7 +14,7 @@ from multilang.compat.project import project_of
 from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
 from multilang.drpc.errors import DRPCConnectionError
-from multilang.private import check_owner, check_owners
+from multilang.helpers.private import check_owner, check_owners
 from multilang.project.new import new_project
 from multilang.shipping.cluster import artifacts, cluster
 from multilang.shipping.errors import ShippingError

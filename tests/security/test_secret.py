@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
-from multilang.masked import MASK, is_secret, masked, masked_text
+from multilang.helpers.masked import MASK, is_secret, masked, masked_text
+from multilang.helpers.secret import Secret, secret_of
 from multilang.protocol import ChildConnection, RemoteProtocolError
 from multilang.protocol.handshake import read_setup
-from multilang.secret import Secret, secret_of
 from multilang.topology.conf import known
 from tests.cli.command import multilang
 from tests.patience import PACE

@@ -16,10 +16,10 @@ import pytest
 from multilang.component.prometheus import ANSWER_SECS, MAX_CONNECTIONS
 from multilang.connectors.webhooks import WebhookSpout
 from multilang.drpc import DRPCClient, DRPCServer
+from multilang.engine.status import RunStatus
 from multilang.listening.accepting import bind
 from multilang.listening.http import HttpServer, answer
 from multilang.page import RunPage
-from multilang.runtime.status import RunStatus
 from multilang.testing import run_spout
 from tests.drpc.test_server import LIMIT, answering
 from tests.servers import free_port

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from multilang.cli import exits
 from multilang.component.errors import ConfigError
-from multilang.private import TRUSTED_FOLDERS, check_owners
+from multilang.helpers.private import TRUSTED_FOLDERS, check_owners
 from multilang.project import FILE, ProjectFile, find_project
 from tests.cli.command import multilang
 from tests.security.test_another_account import NOBODY

@@ -55,20 +55,14 @@ def test_of_this_package_only_what_a_task_needs_goes_along() -> None:
     assert parts == {
         "__init__.py",
         "alone.py",
-        "blocks",
-        "checksums.py",
         "child",
         "component",
-        "dotted.py",
         "errors.py",
-        "extras.py",
-        "lazy.py",
+        "exchange",
+        "helpers",
         "loading",
-        "masked.py",
-        "plain.py",
-        "private.py",
         "protocol",
-        "secret.py",
+        "settings.py",
         "topology",
     }
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from multilang import BasicBolt, Spout, Stream, TopologyBuilder
-from multilang.runtime.samples import Recorder
-from multilang.runtime.status import RunError, RunStatus
+from multilang.engine.samples import Recorder
+from multilang.engine.status import RunError, RunStatus
 from multilang.shipping.contents import Contents
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multilang.masked import harmless
+from multilang.helpers.masked import harmless
 from multilang.shipping import worker_logs
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.worker_logs import WorkerPlace, tail_of_logviewer

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from multilang.component.errors import ConfigError
-from multilang.dotted import by_dotted_name
+from multilang.helpers.dotted import by_dotted_name
 from multilang.state import MemoryStateProvider, RedisStateProvider, SqliteStateProvider, StateProvider
 from multilang.state.databases import StoreProvider
 from multilang.state.providers import check_config, provider_class, provider_of, store_or_provider

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multilang.runtime.clock import VirtualClock
+from multilang.engine.clock import VirtualClock
 from multilang.state import FencedError, InUseError
 from multilang.state.exact_spout import ExactCheckpointSpout
 from multilang.state.providers import provider_of

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from multilang.runtime.clock import VirtualClock
+from multilang.engine.clock import VirtualClock
 from multilang.settings import AT_LEAST_ONCE
 from multilang.state.names import SPOUT, STATE_KEY, namespace
 from multilang.state.providers import provider_of

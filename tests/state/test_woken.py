@@ -10,12 +10,12 @@ from multilang import ReliableSpout, StatefulBasicBolt, TopologyBuilder
 from multilang.component.clock import virtual_clock
 from multilang.component.runner import close, start_bolt
 from multilang.component.timers import TaskTimers
-from multilang.runtime.bolt_collector import LocalBoltCollector
-from multilang.runtime.clock import VirtualClock
-from multilang.runtime.counters import TaskStats
-from multilang.runtime.links import Links
-from multilang.runtime.plan import Plan
-from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.engine.bolt_collector import LocalBoltCollector
+from multilang.engine.clock import VirtualClock
+from multilang.engine.counters import TaskStats
+from multilang.engine.links import Links
+from multilang.engine.plan import Plan
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.state import FencedError
 from multilang.state.names import COMMIT, FIELDS, INITSTATE, PREPARE, ROLLBACK, SPOUT, STREAM
 from multilang.state.providers import provider_of

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from multilang.component.errors import ConfigError
+from multilang.helpers.secret import Secret
 from multilang.queues.redis import RedisStreamSpout
-from multilang.secret import Secret
 from multilang.settings import REDIS_ACCESS
 from multilang.state.positions import open_positions
 from multilang.state.providers import provider_of

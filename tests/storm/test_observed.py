@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from multilang.runtime.status import RunStatus
+from multilang.engine.status import RunStatus
 from multilang.shipping import pack
 from multilang.shipping.conf import storm_conf
 from multilang.shipping.thrift_topology import storm_topology

@@ -10,9 +10,9 @@ import pytest
 
 import multilang.testing
 from multilang import BasicBolt, Component, LocalCluster, Spout, TopologyBuilder
+from multilang.engine.counters import Counters
 from multilang.local.topology import LocalTopology, TaskError, TaskInfo
 from multilang.protocol import Tuple
-from multilang.runtime.counters import Counters
 from multilang.testing import AckTracker, ControlledBolt, FeederSpout, complete_topology, run_bolt, run_spout
 
 PAGE = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")

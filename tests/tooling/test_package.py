@@ -97,7 +97,7 @@ def test_setup_cfg_has_what_pyproject_toml_has_no_place_for() -> None:
 
 def test_no_name_of_a_lazy_package_is_that_of_one_of_its_modules() -> None:
     """Importing the module first would give it to who asks for the name."""
-    from multilang import lazy
+    from multilang.helpers import lazy
 
     for package in ("multilang", "spark_bridge"):
         for file in (ROOT / package).rglob("__init__.py"):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from multilang import BasicBolt, Spout, TopologyBuilder, settings
+from multilang.engine.settings import DEFAULTS
 from multilang.local import LocalCluster
-from multilang.runtime.settings import DEFAULTS
 from multilang.topology import TopologyError
 from multilang.topology.conf import known, nearest, storm_default
 from tests.soak import sampled

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from multilang import ReportedFailedException
-from multilang.runtime.tuples import LocalTuple, Origin
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.testing import make_tuple
 from multilang.testing.bolts import BoltRun
 from multilang.windowing import Aggregate, Count, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds

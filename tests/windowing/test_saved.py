@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from multilang.component.errors import ConfigError
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.local import Faults, LocalCluster, LocalClusterError
 from multilang.protocol.codec import dumps, loads
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.state import UnusableStateError
 from multilang.testing import BoltRun, VirtualClock, make_tuple
 from multilang.topology import TopologyBuilder, TopologyError

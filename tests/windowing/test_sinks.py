@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from multilang import BasicBolt, LocalCluster, ReliableSpout
+from multilang.engine.tuples import LocalTuple, Origin
 from multilang.protocol.codec import dumps, loads
-from multilang.runtime.tuples import LocalTuple, Origin
 from multilang.streams import StreamBuilder
 from multilang.testing import make_tuple
 from multilang.testing.bolts import BoltRun

@@ -374,7 +374,7 @@ def _set_up_logging(component: Component) -> None:
 def _file_handler(component: Component) -> logging.Handler:
     from logging.handlers import RotatingFileHandler
 
-    from multilang.private import open_file
+    from multilang.helpers.private import open_file
 
     class OwnFile(RotatingFileHandler):
         """A log that its user alone may read, and that no link leads elsewhere: its name can be guessed."""

@@ -6,22 +6,22 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from multilang.component.wrapper import innermost
+from multilang.engine.edges import edges
+from multilang.engine.readable import counted
+from multilang.engine.tuples import IDLE, Origin
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Ack, Emit, Fail, Sync
 from multilang.protocol.codec import dumps
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
-from multilang.runtime.edges import edges
-from multilang.runtime.readable import counted
-from multilang.runtime.tuples import IDLE, Origin
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from multilang.engine.plan import TaskPlan
     from multilang.local.process.host import TaskHost
     from multilang.local.process.spout import ProcessSpoutTask
-    from multilang.runtime.plan import TaskPlan
 
 _LOOKS = 2  # one each second, until a program that answers no heartbeat is given tuples all the same
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))

@@ -9,9 +9,9 @@ import sys
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from multilang.engine.child import module_command
 from multilang.errors import LocalClusterError
 from multilang.protocol.codec import dumps
-from multilang.runtime.child import module_command
 from multilang.topology.commands import BLOB_MAP, blob_map, local_start
 from multilang.topology.identity import submission
 from multilang.topology.origin import place_of

@@ -11,14 +11,14 @@ from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING
 
+from multilang.engine.child import environment
+from multilang.engine.clock import Timers
+from multilang.engine.pipes import Pipes
+from multilang.engine.tuples import LocalTuple
 from multilang.local.acker import Acker
 from multilang.local.process.command import TaskCommands
 from multilang.local.topology import LocalTopology
 from multilang.protocol.codec import dumps
-from multilang.runtime.child import environment
-from multilang.runtime.clock import Timers
-from multilang.runtime.pipes import Pipes
-from multilang.runtime.tuples import LocalTuple
 from multilang.settings import MAX_BUFFER, value
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Any
 
+    from multilang.engine.clock import Clock
+    from multilang.engine.plan import Plan, Route
     from multilang.errors import LocalClusterError
     from multilang.local.topology import Capture
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.plan import Plan, Route
 
 
 class TaskHost(LocalTopology):

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from multilang.blocks.names import BLOCK_ID
+from multilang.engine.counters import SAMPLE_EVERY
+from multilang.engine.readable import counted
+from multilang.engine.rotating import RotatingMap
+from multilang.engine.task import IDLE_ROUNDS
+from multilang.exchange.names import BLOCK_ID
 from multilang.local.process.task import ProcessTask
 from multilang.protocol import Emit, Sync
-from multilang.runtime.counters import SAMPLE_EVERY
-from multilang.runtime.readable import counted
-from multilang.runtime.rotating import RotatingMap
-from multilang.runtime.task import IDLE_ROUNDS
 from multilang.settings import EDGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from multilang.engine.plan import TaskPlan
+    from multilang.engine.program import Program
     from multilang.local.process.host import TaskHost
-    from multilang.runtime.plan import TaskPlan
-    from multilang.runtime.program import Program
 
 
 def _is_block(id: Any) -> bool:

@@ -7,20 +7,20 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from multilang.child.process import UNRECOVERABLE, UNUSABLE
+from multilang.engine.program import Program
+from multilang.engine.task import Restarts
 from multilang.errors import LocalClusterError, TaskStartError
 from multilang.protocol import Emit, Error, Log, Metrics, Pid
 from multilang.protocol.parent import ParentConnection
-from multilang.runtime.program import Program
-from multilang.runtime.task import Restarts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from multilang.engine.plan import Route, TaskPlan
+    from multilang.engine.program import ProgramDiedError
     from multilang.local.process.host import TaskHost
     from multilang.protocol.messages import Message
-    from multilang.runtime.plan import Route, TaskPlan
-    from multilang.runtime.program import ProgramDiedError
 
 _ERROR = 4  # a log's level
 _BURY_SECS = 0.01  # between two looks at a program that is about to exit

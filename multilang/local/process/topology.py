@@ -7,23 +7,23 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from multilang.engine.status import CheckpointStatus
 from multilang.errors import LocalClusterError
 from multilang.local.process.bolt import ProcessBoltTask
 from multilang.local.process.host import TaskHost
 from multilang.local.process.spout import ProcessCheckpointSpoutTask, ProcessSpoutTask
 from multilang.local.topology import INACTIVE, TaskInfo
-from multilang.runtime.status import CheckpointStatus
 from multilang.topology.graph import behind, subscribers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from random import Random
 
+    from multilang.engine.clock import Clock
+    from multilang.engine.plan import Plan
     from multilang.local.acker import Acker
     from multilang.local.process.task import ProcessTask
     from multilang.local.topology import Capture, Until
-    from multilang.runtime.clock import Clock
-    from multilang.runtime.plan import Plan
 
 GRACE_SECS = 5.0  # seconds between SIGTERM and SIGKILL: the time that a component's close() may take
 _DEACTIVATE_SECS = 1.0  # for a spout to answer its last command and deactivate

@@ -10,7 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from multilang import private
+from multilang.helpers import private
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.maven import Artifact, fetch_jars
 

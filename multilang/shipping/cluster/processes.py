@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang import private
+from multilang.helpers import private
 from multilang.shipping.errors import ShippingError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ The names below are imported at their first use.
 
 from __future__ import annotations
 
-from multilang.lazy import lazily
+from multilang.helpers.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

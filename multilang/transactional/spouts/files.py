@@ -14,8 +14,8 @@ import os
 from fnmatch import fnmatch
 from itertools import islice
 
-from multilang import private
 from multilang.component.errors import ConfigError, SourceUnavailable
+from multilang.helpers import private
 from multilang.protocol.codec import dumps, loads
 from multilang.transactional.spouts.source import (
     OpaqueTransactionalSourceSpout,

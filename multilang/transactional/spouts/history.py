@@ -17,8 +17,8 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from struct import pack, unpack
 
-from multilang.checksums import extended
 from multilang.component.errors import ChangedRowsError
+from multilang.helpers.checksums import extended
 from multilang.protocol.codec import dumps, loads
 
 TYPE_CHECKING = False

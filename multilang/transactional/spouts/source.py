@@ -13,9 +13,9 @@ from collections import defaultdict
 from contextlib import contextmanager
 from time import monotonic
 
-from multilang.component.closing import close_all
 from multilang.component.errors import ConfigError, ReportedFailedException, SourceUnavailable
 from multilang.component.streams import declared_streams
+from multilang.helpers.closing import close_all
 from multilang.transactional.api import (
     OpaqueCoordinator,
     OpaqueEmitter,

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from multilang import BasicBolt, TopologyBuilder
+from multilang.engine.settings import DEFAULTS
 from multilang.errors import SparkJobError
-from multilang.runtime.settings import DEFAULTS
 from spark_bridge.job.blocks import OUTPUT, REPORT
 from spark_bridge.job.layout import Layout, StageSource
 from spark_bridge.job.rounds import RoundReport, Unchanged

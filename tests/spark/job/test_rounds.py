@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from multilang import BasicBolt, ReliableSpout, Spout, TopologyBuilder
-from multilang.runtime.settings import DEFAULTS, Settings
+from multilang.engine.settings import DEFAULTS, Settings
 from spark_bridge.job import rounds
 from spark_bridge.job.rounds import EmittedFeed
 from spark_bridge.job.spouts import SpoutFeed

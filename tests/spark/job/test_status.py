@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from multilang import TopologyBuilder
+from multilang.engine.status import RunStatus
 from multilang.local import LocalCluster
-from multilang.runtime.status import RunStatus
 from spark_bridge.job import JobProgress, run_topology
 from tests.local import watched
 from tests.patience import patient

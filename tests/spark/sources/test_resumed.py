@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from multilang import LocalCluster
-from multilang.checksums import extended
+from multilang.helpers.checksums import extended
 from multilang.store import FencedError, InUseError
 from multilang.store.claims import stored_owner
 from multilang.store.memory import MemoryStore
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from multilang.store import Store
 
 ROWS = 20_000

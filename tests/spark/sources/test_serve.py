@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import LocalCluster, TopologyBuilder
-from multilang.checksums import extended
+from multilang.helpers.checksums import extended
 from spark_bridge import (
     ChangedRowsError,
     ConnectorError,

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang import LocalCluster, TopologyBuilder
-from multilang.checksums import extended
 from multilang.component.errors import ConfigError
+from multilang.helpers.checksums import extended
 from multilang.local import LocalClusterError
 from multilang.store.memory import MemoryStore
 from multilang.topology import TopologyError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from multilang.plain import Row
+    from multilang.helpers.plain import Row
     from multilang.store import Store
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from multilang import BasicBolt, Spout, TopologyBuilder
+from multilang.engine.status import RunStatus
 from multilang.local import LocalCluster
-from multilang.runtime.status import RunStatus
 from multilang.state import FencedError, StateError
 from multilang.state.admin import StoredStates
 from multilang.state.providers import provider_of

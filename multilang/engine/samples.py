@@ -1,0 +1,202 @@
+"""Samples of a run's counts, and the rates, capacities and curves that they give."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from multilang.engine.status import History, Series, work_done
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from multilang.engine.counters import TaskStats
+    from multilang.engine.status import ComponentStatus
+
+WINDOW_SECS = 10.0
+"""The longest window of a rate."""
+EVERY_SECS = 1.0
+"""The least time between two samples that are kept."""
+KEPT = 60
+"""The number of samples that are kept."""
+
+
+class Sample(NamedTuple):
+    """The counts of a component at one moment, since the run's start.
+
+    Attributes:
+        done: The number that its rate counts.
+        failed: Failed tuples.
+        pending: Tuples that are neither acked nor failed; None: not known.
+        measured: The number of measured latencies.
+        latency_secs: The sum of the measured latencies.
+        by_task: Task -> the number that a rate counts, and the seconds in which it was busy (None: not known).
+    """
+
+    done: int = 0
+    failed: int = 0
+    pending: int | None = 0
+    measured: int = 0
+    latency_secs: float = 0.0
+    by_task: Mapping[int, tuple[int, float | None]] = {}
+
+
+class Rates(NamedTuple):
+    """The rates in a window.
+
+    Attributes:
+        window_secs: The window's length; None: no time has passed, and there are no rates.
+        rate: Component id -> tuples per second.
+        capacity: Component id -> the share of the window in which its busiest task was busy, if it is known.
+        task_rate: Task -> tuples per second.
+        task_capacity: Task -> the share of the window in which it was busy, if it is known.
+    """
+
+    window_secs: float | None
+    rate: Mapping[str, float] = {}
+    capacity: Mapping[str, float] = {}
+    task_rate: Mapping[int, float] = {}
+    task_capacity: Mapping[int, float] = {}
+
+
+_START = Sample()
+
+
+class Recorder:
+    """The samples of the last minute, one a second at most.
+
+    One thread may add samples while others read.
+
+    Args:
+        start: The time of the run's start, at which all counts are 0; None: the run began before it was watched.
+    """
+
+    def __init__(self, start: float | None = 0.0) -> None:
+        # replaced, and never changed
+        self._kept: tuple[tuple[float, Mapping[str, Sample]], ...] = () if start is None else ((start, {}),)
+
+    def record(self, at: float, components: Mapping[str, Sample]) -> None:
+        """Keep a sample, unless the last one is younger than a second."""
+        kept = self._kept
+        if not kept or at - kept[-1][0] >= EVERY_SECS:
+            self._kept = (*kept[-KEPT:], (at, components))
+
+    def rates(self, at: float, components: Mapping[str, Sample]) -> Rates:
+        """Return the rates from the oldest sample of the last ``WINDOW_SECS`` seconds until now."""
+        kept = self._kept
+        if not kept:
+            return Rates(None)
+        then, before = next((each for each in kept if at - each[0] <= WINDOW_SECS), kept[-1])
+        secs = at - then
+        if secs <= 0:
+            return Rates(None)
+        rate: dict[str, float] = {}
+        capacity: dict[str, float] = {}
+        task_rate: dict[int, float] = {}
+        task_capacity: dict[int, float] = {}
+        for id, sample in components.items():
+            old = before.get(id, _START)
+            rate[id] = _increase(sample.done, old.done) / secs
+            shares = _shares(sample, old, secs)
+            if shares:
+                capacity[id] = max(shares.values())
+                task_capacity.update(shares)
+            for task, (done, _) in sample.by_task.items():
+                task_rate[task] = _increase(done, old.by_task.get(task, _NONE)[0]) / secs
+        return Rates(secs, rate, capacity, task_rate, task_capacity)
+
+    def history(self) -> History:
+        """Return the curves of the samples that are kept."""
+        kept = self._kept
+        ids = dict.fromkeys(id for _, components in kept[1:] for id in components)
+        columns: dict[str, list[tuple[Any, ...]]] = {id: [] for id in ids}
+        for (then, before), (at, components) in pairwise(kept):
+            for id, column in columns.items():
+                column.append(_interval(before.get(id, _START), components.get(id), at - then))
+        return History(
+            at=tuple(at for at, _ in kept[1:]),
+            components={
+                id: Series(**dict(zip(_NAMES, zip(*rows, strict=True), strict=True))) for id, rows in columns.items()
+            },
+        )
+
+
+def sample_of(kind: str, tasks: Mapping[int, TaskStats]) -> Sample:
+    """Return the sample of a component, from the counts of its tasks."""
+    spout = kind == "spout"
+    emitted = executed = acked = failed = pending = measured = 0
+    latency = 0.0
+    by_task: dict[int, tuple[int, float | None]] = {}
+    for id, stats in tasks.items():
+        emitted += stats.emitted
+        executed += stats.executed
+        acked += stats.acked
+        failed += stats.failed
+        done = work_done(kind, stats.emitted, stats.executed, stats.acked, stats.failed, stats.pending)
+        by_task[id] = (done, stats.busy)
+        pending += stats.pending if spout else stats.unfinished
+        for average in (stats.complete,) if spout else (stats.process, stats.execute):
+            if average.count:
+                measured += average.count
+                latency += average.total
+                break
+    done = work_done(kind, emitted, executed, acked, failed, pending)
+    return Sample(done, failed, pending, measured, latency, by_task)
+
+
+def sample_of_status(component: ComponentStatus) -> Sample:
+    """Return the sample of a component, from an engine's figures of it, which have no sums of latencies."""
+    by_task = {
+        task.id: (
+            work_done(component.kind, task.emitted, task.executed, task.acked, task.failed, task.pending),
+            task.busy_secs,
+        )
+        for task in component.by_task
+    }
+    acked, latency_ms = component.acked or 0, component.latency_ms
+    return Sample(
+        component.done,
+        component.failed or 0,
+        component.waiting,
+        0 if latency_ms is None else acked,
+        (latency_ms or 0.0) * acked / 1000,
+        by_task,
+    )
+
+
+_NONE: tuple[int, float | None] = (0, None)
+_NAMES = ("rate", "failed", "pending", "latency_ms", "capacity")
+
+
+def _interval(old: Sample, new: Sample | None, secs: float) -> tuple[Any, ...]:
+    """Return the figures of one interval, in the order of _NAMES."""
+    if new is None:
+        return (None, None, None, None, None)
+    measured = new.measured - old.measured
+    latency_ms = 1000 * (new.latency_secs - old.latency_secs) / measured if measured > 0 else None
+    shares = _shares(new, old, secs)
+    capacity = max(shares.values()) if shares else None
+    return (
+        _increase(new.done, old.done) / secs,
+        _increase(new.failed, old.failed),
+        new.pending,
+        latency_ms,
+        capacity,
+    )
+
+
+def _increase(now: int, before: int) -> int:
+    """Return by how much a count grew; one that became smaller began again at 0, as where a worker was started anew."""
+    return now - before if now >= before else now
+
+
+def _shares(new: Sample, old: Sample, secs: float) -> dict[int, float]:
+    """Return the share of the time in which each task was busy, as far as it is known."""
+    shares = {}
+    for task, (_, busy) in new.by_task.items():
+        if busy is not None:
+            before = old.by_task.get(task, _NONE)[1] or 0.0
+            # What is estimated, or told a moment later, may give a little more than all of the time, or less than none.
+            shares[task] = min(max(busy - before, 0.0) / secs, 1.0)
+    return shares
