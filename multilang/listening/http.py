@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from multilang.errors import MultilangError
 from multilang.listening.accepting import Connection, Listener
 from multilang.listening.loops import LoopThread
 
@@ -23,7 +24,7 @@ _PART = 1 << 16  # bytes
 _log = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class Refused(MultilangError):
     """A request gets an answer that says why it is not done.
 
     Args:

@@ -15,16 +15,14 @@ from multilang.helpers.lazy import lazily
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.streams.builder import StreamBuilder
-    from multilang.streams.errors import StageError
     from multilang.streams.stream import KeyedStream, Stream
 
-__all__ = ["KeyedStream", "StageError", "Stream", "StreamBuilder"]
+__all__ = ["KeyedStream", "Stream", "StreamBuilder"]
 
 __getattr__, __dir__ = lazily(
     __name__,
     {
         ".builder": ("StreamBuilder",),
-        ".errors": ("StageError",),
         ".stream": ("KeyedStream", "Stream"),
     },
 )

@@ -11,7 +11,7 @@ from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.many import TupleList
 from multilang.component.report import report_exception
 from multilang.streams.bolts import TogetherBolt
-from multilang.streams.errors import StageError
+from multilang.streams.errors import stage_error
 from multilang.streams.operations import Operation, called
 from multilang.topology.errors import TopologyError
 from multilang.topology.spec import is_count
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from multilang.streams.program import Program
 
 _CLOSING_SECS = 5.0  # for the loop's thread
+
+
+class _FaultError(Exception):
+    """A call gives no result, and the function that was called has raised no exception; the argument is the error."""
 
 
 class MapAsync(Operation):
@@ -131,7 +135,7 @@ class AsyncProgram(TogetherBolt):
         awaitable = operation.function(element)
         if not isawaitable(awaitable):
             said = f"the function returned {awaitable!r:.80}, which can't be awaited; map_async takes an async function, map a plain one"
-            raise StageError(self._stage, TypeError(said))
+            raise _FaultError(TypeError(said))
         if operation.timeout is None:
             return await awaitable
         called = ensure_future(awaitable)
@@ -142,7 +146,7 @@ class AsyncProgram(TogetherBolt):
         finally:
             called.cancel()
         said = f"no result for {element!r:.80} within {operation.timeout:g} seconds"
-        raise StageError(self._stage, TimeoutError(said))
+        raise _FaultError(TimeoutError(said))
 
     def _finish(self, finished: list[tuple[Tuple, Future[Any]]]) -> None:
         """Send what came of some calls, together where nothing fails."""
@@ -154,10 +158,16 @@ class AsyncProgram(TogetherBolt):
             error = CancelledError("it was cancelled") if call.cancelled() else call.exception()
             if error is None:
                 good.append((tup, call.result()))
-            elif isinstance(error, StageError):
-                self._fail(tup, error.with_traceback(None))  # which says nothing of the user's function
+            elif isinstance(error, _FaultError):
+                self._fail(
+                    tup, stage_error(self._stage, error.args[0])
+                )  # its traceback says nothing of the user's function
+            elif isinstance(error, FailedException):
+                self._fail(tup, error)
             else:
-                self._fail(tup, error if isinstance(error, FailedException) else StageError.of(self._stage, error))
+                failure = stage_error(self._stage, error)
+                failure.__cause__ = error
+                self._fail(tup, failure)
         self.half_sent = False
         try:
             self._go_on(good)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from multilang.component.errors import FailedException
 from multilang.component.many import TupleList
 from multilang.protocol.messages import Tuple
-from multilang.streams.errors import StageError
+from multilang.streams.errors import stage_error
 from multilang.streams.folds import Keyed
 from multilang.streams.keys import decode
 from multilang.streams.memory import copied
@@ -169,7 +169,7 @@ class Machine:
             batches: Tuples, each batch of one input.
 
         Raises:
-            StageError: A stage's function raised an exception. Nothing has changed then.
+            MultilangError: A stage's function raised an exception. Nothing has changed then.
         """
         outputs: list[tuple[Sink, list[Any]]] = []
         self._outputs = outputs
@@ -246,7 +246,7 @@ class Machine:
             except FailedException:
                 raise
             except Exception as error:
-                raise StageError(name, error) from error
+                raise stage_error(name, error) from error
             if found:
                 onward(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import FailedException
 from multilang.component.streams import Stream
-from multilang.streams.errors import StageError
+from multilang.streams.errors import stage_error
 from multilang.streams.keys import encode, part_of
 from multilang.streams.marks import ORIGIN
 from multilang.windowing.passed import PREFIX
@@ -146,7 +146,7 @@ class Named(Sink):
             return [[element] for element in elements]
         for element in elements:
             if not isinstance(element, list | tuple) or len(element) != width:
-                raise StageError(
+                raise stage_error(
                     self.stage,
                     ValueError(
                         f"the element {element!r:.80} has no {width} items for the fields {', '.join(self.fields)}"
@@ -184,7 +184,7 @@ class Partials(Sink):
         except FailedException:
             raise
         except Exception as error:
-            raise StageError(self._target, error) from error
+            raise stage_error(self._target, error) from error
         parts: dict[int, list[Any]] = {}
         tasks = self._tasks
         for key, accumulator in partials.items():
