@@ -33,7 +33,7 @@ from multilang.shipping.storm_yaml import Address
 from multilang.state import StateError
 from multilang.store import redis_client, zookeeper_bounds
 from multilang.store.zookeeper_client import ZooKeeperClient
-from spark_bridge.sources import channel
+from spark_bridge.sources import served
 from tests.servers import LIMIT
 from tests.soak import chosen
 
@@ -225,7 +225,7 @@ WORKER = worker_logs.WorkerPlace("127.0.0.1", 6700)
 
 
 def source(port: int) -> object:
-    return channel.connect("127.0.0.1", port, b"x" * 40, SECS)
+    return served.connect("127.0.0.1", port, b"x" * 40, SECS)
 
 
 def webhook(port: int) -> None:

@@ -2,6 +2,5 @@
 
 from __future__ import annotations
 
-import spark_bridge.sources.channel
 import spark_bridge.sources.served
 import spark_bridge.sources.store  # noqa: F401

@@ -30,7 +30,7 @@ from spark_bridge import (
     serve,
 )
 from spark_bridge.sources import serve as serve_module
-from spark_bridge.sources.channel import MAX_ANSWER, connect
+from spark_bridge.sources.served import MAX_ANSWER, connect
 from tests.patience import patient
 from tests.soak import soak_only
 from tests.spark.sources.topologies import Echo, FailsFirst, SlowAtFirst, TooMuch, through
