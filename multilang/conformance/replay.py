@@ -68,7 +68,8 @@ def read_recording(path: Path) -> Recording:
                 spout = spout or (row["d"] == "in" and "command" in _decoded(row["raw"]))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadFile(
-            f"{path} is no recording of multilang conformance record that can be played: line {number}: {error!r}"
+            f"{path} is no recording of multilang conformance record that can be played: line {number}: "
+            f"{type(error).__name__}: {error}"  # repr() of a UnicodeDecodeError has the whole file
         ) from None
     if not messages or '"pidDir"' not in messages[0][2]:
         raise BadFile(f"{path} does not begin with a handshake")
