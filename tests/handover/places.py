@@ -168,9 +168,8 @@ class Transactions(Place):
         }
         super().__init__(what, folder, conf)
         maps = str(folder / "maps.sqlite")
-        self.files = [
-            path for path in (conf.get("multilang.transactional.store", "").removeprefix("sqlite://"), maps) if path
-        ]
+        scheme, _, path = conf.get("multilang.transactional.store", "").partition("://")
+        self.files = [path, maps] if scheme == "sqlite" else [maps]
         self._env = {"HANDOVER_MAPS": maps}
         self._map = {"transactional": TransactionalMap, "opaque": OpaqueMap}[kind](SqliteBacking(maps))
 
