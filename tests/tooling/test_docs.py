@@ -98,3 +98,19 @@ def test_the_tables_of_configuration_are_those_that_the_script_writes() -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "settings_table.py"))
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert script["with_tables"](page) == page
+
+
+def test_the_files_that_the_architecture_names_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", text)
+    assert len(named) > 20
+    assert [each for each in named if not any((home / each).exists() for home in (ROOT, ROOT / "multilang"))] == []
+
+
+def test_the_picture_of_the_architecture_is_the_folder_tree() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = text.split("```")[1]
+    shown = {folder for line in picture.splitlines() for folder in re.findall(r"([a-z_]+)/", line)}
+    there = {"multilang", "spark_bridge"}
+    there |= {each.parent.name for top in ("multilang", "spark_bridge") for each in (ROOT / top).glob("*/__init__.py")}
+    assert shown == there
