@@ -124,9 +124,7 @@ class StageBolt:
     def died(self, error: BaseException, tup: Any) -> None:
         """Report an exception of the component, and fail the tuple."""
         component = self._component
-        scope = collector_of(component).scope
-        scope.current = None
-        scope.anchors = ()
+        collector_of(component).scope.leave_tuple()
         self._links.report(self.plan, describe(error, component, tup))
         if tup.unfinished:
             collector_of(component).fail(tup)
@@ -216,9 +214,7 @@ class StageBolt:
     def must(self, call: Callable[[], object], when: str) -> None:
         """Make a call into the bolt that belongs to no tuple, so that its failure is that of the job."""
         component = self._component
-        scope = collector_of(component).scope
-        scope.current = None
-        scope.anchors = ()
+        collector_of(component).scope.leave_tuple()
         try:
             call()
         except (Exception, SystemExit) as error:
