@@ -11,6 +11,7 @@ from multilang.child.stdio import Stdio
 from multilang.child.wire import READ, EndOfInput, Wire
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.protocol import ChildConnection, LocalProtocolError, RemoteProtocolError, Setup
+from multilang.settings import EDGES, PARENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Task:
         self._output = output
         self._conf = setup.conf
         self._context = Context(setup.context)
-        self._local = self._conf.get("multilang.parent") == "local"
+        self._local = self._conf.get(PARENT) == "local"
         self._component: Component | None = None
         self._initialized = False
         self._stopping = False
@@ -224,9 +225,8 @@ class Task:
 
     def _exchange(self) -> Exchange | None:
         """Return the task's exchange by the block, if some of its streams travel so; the conf and context hide it."""
-        if "multilang.exchange.edges" not in self._conf:
+        if EDGES not in self._conf:
             return None
-
         from multilang.child.exchange import Exchange
 
         exchange = Exchange(self._wire, self._conf, self._context)

@@ -8,6 +8,7 @@ from multilang.engine.tuples import LocalTuple
 from multilang.protocol import ChildConnection, Tuple
 from multilang.protocol.codec import dumps, normalize
 from multilang.protocol.messages import DEFAULT_STREAM
+from multilang.settings import PARENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class TupleEmitter:
         # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
         # only what looks suspicious to the closures, and what it writes is thrown away.
         self.wire = ChildConnection()
-        setup = dumps({"conf": {"multilang.parent": "local"}, "pidDir": "", "context": dict(plan.context)})
+        setup = dumps({"conf": {PARENT: "local"}, "pidDir": "", "context": dict(plan.context)})
         self.wire.receive_data(setup.encode() + b"\nend\n")
 
     def checked(self, values: Any, stream: str | None, direct_task: int | None) -> tuple[list[Any], Route]:

@@ -13,7 +13,7 @@ from multilang.exchange.receiving import Inputs
 from multilang.exchange.threads import MainThread
 from multilang.protocol.fast import NoAnchors
 from multilang.protocol.messages import WARN
-from multilang.settings import EXCHANGE_TUPLES, value
+from multilang.settings import EXCHANGE_TUPLES, PARENT, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class BlockBoltCollector(BoltFilter):
         emitter = Emitter(inner, wire, routes, inputs, self._blocks, self._thread, self._most)
         self._inputs = inputs
         self._emitter = emitter
-        self._local = conf.get("multilang.parent") == "local"
+        self._local = conf.get(PARENT) == "local"
         self._told = False  # that calls of other threads wait
         # Held by the thread that makes others' calls and sends acks. A callback of an emit may come back while it is held.
         self._settling = RLock()

@@ -13,7 +13,7 @@ from multilang.exchange.names import BLOCK_ID, MAX_PENDING, STREAM
 from multilang.exchange.outgoing import ALONE, OpenBlocks
 from multilang.protocol.codec import id_as_received
 from multilang.protocol.errors import LocalProtocolError
-from multilang.settings import EXCHANGE_TUPLES, value
+from multilang.settings import EXCHANGE_TUPLES, PARENT, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class BlockSpoutCollector(SpoutCollector):
         self._main = get_ident()
         self._most = 1 if routes.apart else value(conf, EXCHANGE_TUPLES)
         self._blocks = OpenBlocks(routes.tasks, self._write)
-        self._local = conf.get("multilang.parent") == "local"
+        self._local = conf.get(PARENT) == "local"
         self._numbers = count(1)
         self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
         self._suspects = _Suspects(routes.careful)

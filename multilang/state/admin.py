@@ -6,7 +6,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from multilang.settings import POSITIONS, STORE
+from multilang.settings import PARENT, POSITIONS, STORE
 from multilang.state.api import KeyValueState
 from multilang.state.checked import (
     check_provider,
@@ -68,7 +68,7 @@ class StoredStates:
     def __init__(self, topology: Topology, conf: Mapping[str, Any]) -> None:
         self.topology = topology
         own = {"topology.name": topology.name, "storm.id": f"{topology.name}-{uuid4().hex}"}
-        self.conf = {"multilang.parent": "local", **topology.conf, **conf, **own}
+        self.conf = {PARENT: "local", **topology.conf, **conf, **own}
         self._confs = _confs_of_positions(topology, self.conf)
         self.provider = provider_of(self.conf)
         if not self.provider.durable:

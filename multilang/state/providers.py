@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.helpers.dotted import by_dotted_name
 from multilang.protocol.codec import loads
-from multilang.settings import MARKS, POSITIONS, STORE, TRACE
+from multilang.settings import MARKS, PARENT, POSITIONS, STORE, TRACE
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER
@@ -54,7 +54,7 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
     """
     name = conf.get(PROVIDER)
     if name is None:
-        local = SQLITE if conf.get("multilang.parent") == "local" else MEMORY
+        local = SQLITE if conf.get(PARENT) == "local" else MEMORY
         name = local if conf.get(STORE) is None else _STORE
     if not isinstance(name, str):
         raise ConfigError(f"{PROVIDER} is {name!r}; use a class by its dotted name, or one of {', '.join(_OURS)}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multilang.component.errors import ConfigError
+from multilang.settings import is_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def check(conf: Mapping[str, Any]) -> None:
     """Raise ConfigError for the first setting that can't work."""
     interval = interval_secs(conf)
     timeout = conf.get(TIMEOUT, 30)
-    if conf.get("topology.enable.message.timeouts") is not False and _is_number(timeout) and interval >= timeout:
+    if conf.get("topology.enable.message.timeouts") is not False and is_number(timeout) and interval >= timeout:
         raise ConfigError(
             f"{INTERVAL} is {interval * 1000:g} ({interval:g} s) and {TIMEOUT} is {timeout:g}: tuples are acked when their "
             "state is committed, so they would time out before; make the interval a fraction of the timeout"
@@ -37,7 +38,7 @@ def interval_secs(conf: Mapping[str, Any]) -> float:
     value = conf.get(INTERVAL)
     if value is None:
         return 1.0
-    if not _is_number(value) or not 0 < value < float("inf"):
+    if not is_number(value) or value <= 0:
         raise ConfigError(f"{INTERVAL} is {value!r}; use milliseconds, from {LEAST_INTERVAL_MS} on")
     return float(max(value, LEAST_INTERVAL_MS)) / 1000
 
@@ -64,7 +65,3 @@ def divided_otherwise(component: str, before: int, now: int, where: str, is_sour
         f"the state of {component!r} is that of {before} tasks, and it has {now} now, so that keys would be looked for in the "
         f"wrong tasks: give it {before}, as before, or move the keys: multilang state reshard TOPOLOGY {component} {now} ({where})"
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from multilang.helpers import private
-from multilang.settings import STORE, STORED_NAME
+from multilang.settings import PARENT, STORE, STORED_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
     for setting in (*settings, STORE):
         if conf.get(setting) is not None:
             return conf[setting], setting
-    if conf.get("multilang.parent") in ("local", "spark"):
+    if conf.get(PARENT) in ("local", "spark"):
         return f"sqlite://{state_file(stored_name(conf))}", settings[0] if settings else STORE
     return None
 
@@ -59,12 +59,12 @@ def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
 
 def may_return(conf: Mapping[str, Any]) -> bool:
     """Return whether a run that was taken over from may claim again: yes on Storm, where nobody else could end it."""
-    return conf.get("multilang.parent") != "local"
+    return conf.get(PARENT) != "local"
 
 
 def is_on_cluster(conf: Mapping[str, Any]) -> bool:
     """Return whether this is the conf of a task on a cluster of Storm's."""
-    return conf.get("storm.id") is not None and conf.get("multilang.parent") is None
+    return conf.get("storm.id") is not None and conf.get(PARENT) is None
 
 
 def state_home() -> str:

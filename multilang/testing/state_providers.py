@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from multilang.settings import CACHED_KEYS
 from multilang.state import FencedError, InUseError, StateError, StateProvider
 from multilang.state.providers import provider_of
 from multilang.store import claims
@@ -280,7 +281,7 @@ class StateProviderTests(KeyValueStateTests):
     def test_keys_that_memory_does_not_hold_are_read_when_they_are_asked_for(
         self, conf: dict[str, Any], cached: int
     ) -> None:
-        found = provider_of({**conf, "multilang.state.cache.keys": cached})
+        found = provider_of({**conf, CACHED_KEYS: cached})
         state = opened(found, "count-0")
         for n in range(50):
             state.put(n, n * n)
@@ -306,7 +307,7 @@ class StateProviderTests(KeyValueStateTests):
     def test_an_iteration_shows_each_key_once_whatever_is_done_meanwhile(
         self, conf: dict[str, Any], cached: int
     ) -> None:
-        found = provider_of({**conf, "multilang.state.cache.keys": cached})
+        found = provider_of({**conf, CACHED_KEYS: cached})
         state = opened(found, "count-0")
         for n in range(20):
             state.put(n, n)
@@ -330,7 +331,7 @@ class StateProviderTests(KeyValueStateTests):
 
     def test_an_iteration_goes_on_across_checkpoints_of_all_tasks(self, conf: dict[str, Any]) -> None:
         keys = 12_000  # more than a store reads at once
-        found = provider_of({**conf, "multilang.state.cache.keys": 0})
+        found = provider_of({**conf, CACHED_KEYS: 0})
         state, other = opened(found, "count-0"), opened(found, "count-1")
         for n in range(keys):
             state.put(n, n)

@@ -20,6 +20,7 @@ from multilang.component.report import report_exception
 from multilang.component.spout import Spout
 from multilang.helpers.closing import close_all
 from multilang.protocol.codec import dumps
+from multilang.settings import PARENT
 from multilang.store.errors import FencedError, InUseError, UnusableStateError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.attempt import TransactionAttempt
@@ -119,7 +120,7 @@ class TransactionalSpoutCoordinator(Spout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         self._window = pending(conf)
-        self._can_end = conf.get("multilang.parent") == "local"  # on Storm a topology runs until it is killed
+        self._can_end = conf.get(PARENT) == "local"  # on Storm a topology runs until it is killed
         self._active: dict[int, _Active] = {}
         self._tell_at: float | None = None  # when to report why it is passive
         self._state = open_state(conf)

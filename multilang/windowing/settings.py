@@ -6,6 +6,7 @@ from datetime import timedelta
 from operator import itemgetter
 
 from multilang.component.errors import ConfigError, UnrecoverableError
+from multilang.settings import PARENT, is_number
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds, shown
 
@@ -72,8 +73,8 @@ class Settings:
         self.late_stream = self._name(bolt.late_stream, "late_stream", conf, LATE_STREAM, "a stream's name")
         self.id_field = self._name(bolt.id_field, "id_field", conf, ID_FIELD)
         timeout: Any = conf.get(TIMEOUT)
-        self.timeout_secs: float = timeout if _is_number(timeout) else 30
-        self.is_replayed = conf.get("multilang.parent") not in ENGINES and conf.get(TIMEOUTS) is not False
+        self.timeout_secs: float = timeout if is_number(timeout) else 30
+        self.is_replayed = conf.get(PARENT) not in ENGINES and conf.get(TIMEOUTS) is not False
         self.aggregate: Aggregate | None = bolt.aggregate
         self.anchor = self._one_of(bolt.anchor, "anchor", ANCHORS)
         self.early_count, self.early_ms = self._early(bolt.early)
@@ -123,7 +124,7 @@ class Settings:
             ConfigError: Tuples would time out, or spouts would wait for acks, before the windows end.
         """
         timeout, (longest, what) = conf.get(TIMEOUT, 30), self._held()
-        if _is_number(timeout) and conf.get(TIMEOUTS) is not False and longest > timeout * 1000:
+        if is_number(timeout) and conf.get(TIMEOUTS) is not False and longest > timeout * 1000:
             raise ConfigError(
                 f"{self.who}: {what} make {longest / 1000:g} s, and {TIMEOUT} is {timeout:g}: tuples would time out before their windows "
                 f"end, and be replayed. Set {TIMEOUT} to {-(-longest // 1000)} or more, or make it a StatefulWindowedBolt, which acks early"
@@ -131,7 +132,7 @@ class Settings:
         window = self.window
         most: Any = conf.get(MAX_SPOUT_PENDING)
         pending = 0 if isinstance(window, Session) else window.length_count + window.slide_count
-        if _is_number(most) and pending > most:
+        if is_number(most) and pending > most:
             raise ConfigError(
                 f"{self.who}: length and slide of {window!r} make {pending} tuples, and {MAX_SPOUT_PENDING} is {most}: the spouts would "
                 f"wait for acks before a window is full. Set {MAX_SPOUT_PENDING} to {pending} or more, or make it a StatefulWindowedBolt, "
@@ -326,7 +327,3 @@ def _size(conf: Mapping[str, Any], count_key: str, ms_key: str) -> int | timedel
     """Return a size from the conf; a count goes before a duration, as in Storm."""
     count, ms = conf.get(count_key), conf.get(ms_key)
     return count if count is not None else None if ms is None else milliseconds(ms)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

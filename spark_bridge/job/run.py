@@ -14,7 +14,7 @@ from multilang.engine.plan import storm_id
 from multilang.engine.settings import DEFAULTS, Settings
 from multilang.engine.status import RunStatus
 from multilang.errors import SparkJobError
-from multilang.settings import BATCH
+from multilang.settings import BATCH, PARENT
 from multilang.state.bolt import Stateful
 from multilang.state.names import namespace
 from multilang.topology.errors import TopologyError
@@ -219,7 +219,7 @@ class JobRun:
         self._spark = spark
         declared = spec.topology.with_conf(spec.conf)
         name = declared.name
-        self._conf = {**DEFAULTS, "multilang.parent": "spark", **declared.conf}
+        self._conf = {**DEFAULTS, PARENT: "spark", **declared.conf}
         self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
         self._assignment = declared.task_ids(
             Settings(self._conf).ackers

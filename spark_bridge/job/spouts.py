@@ -24,6 +24,7 @@ from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol import Emit, Sync
 from multilang.protocol.codec import id_as_received, normalize
 from multilang.protocol.errors import UnserializableValue
+from multilang.settings import PARENT
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import TopologyError
 from multilang.topology.shell import ShellComponent
@@ -300,7 +301,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
         self._lives = Lives(plan, links)
         # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as
         # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
-        self._conf = {**plan.conf, "multilang.parent": "local", "topology.acker.executors": 1}
+        self._conf = {**plan.conf, PARENT: "local", "topology.acker.executors": 1}
         self.launch(self._conf)
         try:
             self._command("activate")

@@ -23,6 +23,7 @@ from multilang.component.report import describe, report_exception
 from multilang.component.wrapper import Wrapper
 from multilang.engine.plan import storm_id
 from multilang.errors import SparkJobError
+from multilang.settings import PARENT
 from multilang.store.errors import StateError
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.bolts import refuse_foreign
@@ -62,7 +63,7 @@ class Transactions:
         spec = coordinator_in(topology)
         if spec is None:
             raise ConfigError(f"topology {topology.name!r} is not transactional")
-        own = {"multilang.parent": "spark", "storm.id": storm_id(topology.name), "topology.name": topology.name}
+        own = {PARENT: "spark", "storm.id": storm_id(topology.name), "topology.name": topology.name}
         self._state = open_state({**topology.conf, **spec.conf, **own})
         try:
             self._last_attempt = TransactionAttempt.first_of(self._state.claim())

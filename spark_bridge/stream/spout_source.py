@@ -24,6 +24,7 @@ from multilang.engine.plan import storm_id
 from multilang.engine.settings import DEFAULTS, Settings
 from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps, loads
+from multilang.settings import PARENT
 from multilang.state.replayable import ReplayableSpout
 from multilang.topology.errors import TopologyError
 from spark_bridge.job.columns import Rows
@@ -194,7 +195,7 @@ class RunningSpout:
                 f"{tasks} now, which would divide what there is in another way: give it as many as before, or begin a new log "
                 "and a new checkpoint"
             )
-        conf = {**DEFAULTS, "multilang.parent": "spark", **topology.conf}
+        conf = {**DEFAULTS, PARENT: "spark", **topology.conf}
         conf.update({"topology.name": topology.name, "storm.id": storm_id(topology.name)})
         return SpoutFeed(
             topology,
