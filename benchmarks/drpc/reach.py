@@ -19,7 +19,7 @@ from multilang.topology import load_topology
 REACH = Path(__file__).parents[2] / "examples" / "reach.py"
 
 
-async def ask(port: int, urls: list[str], at_once: int) -> tuple[list[str], list[float], float]:
+async def ask(server: tuple[str, int], urls: list[str], at_once: int) -> tuple[list[str], list[float], float]:
     seconds = []
 
     async def one(client: AsyncDRPCClient, url: str) -> str:
@@ -30,7 +30,7 @@ async def ask(port: int, urls: list[str], at_once: int) -> tuple[list[str], list
             return result
 
     places = asyncio.Semaphore(at_once)
-    async with AsyncDRPCClient(port=port, connections=at_once) as client:
+    async with AsyncDRPCClient(*server, connections=at_once) as client:
         began = time.perf_counter()
         results = await asyncio.gather(*(one(client, url) for url in urls))
         return list(results), seconds, time.perf_counter() - began
@@ -42,10 +42,11 @@ def main() -> None:
     urls = [f"foo.com/blog/{n}" for n in range(number)]
     with LocalDRPC("process", timeout_secs=600) as drpc:
         drpc.submit(load_topology(str(REACH)), conf={"topology.message.timeout.secs": 600})
-        asyncio.run(ask(drpc.server.port, urls[:20], 4))
+        server = drpc.server.host, drpc.server.port
+        asyncio.run(ask(server, urls[:20], 4))
         for at_once in [int(each) for each in sys.argv[2:]] or [1, 10, 100]:
             some = urls if at_once > 1 else urls[: max(20, number // 5)]
-            results, seconds, wall = asyncio.run(ask(drpc.server.port, some, at_once))
+            results, seconds, wall = asyncio.run(ask(server, some, at_once))
             assert results == [str(reach(url)) for url in some]
             cuts = quantiles(seconds, n=100)
             figures = {"at once": at_once, "requests/s": round(len(some) / wall, 1)}

@@ -38,6 +38,10 @@ def test_checkpoints_of_states_of_several_sizes_are_timed(store):
     assert [each["size"] for each in said_by(f"state/checkpoints.py {store} 1 1000 2000")] == [1000, 2000]
 
 
+def test_requests_of_reach_are_answered_and_timed():
+    assert [each["at once"] for each in said_by("drpc/reach.py 20 2 4")] == [2, 4]
+
+
 def said_by(command):
     script, *arguments = command.split()
     done = subprocess.run(
