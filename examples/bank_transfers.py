@@ -1,9 +1,9 @@
-"""A bank: money moves between accounts, whose total never changes, whatever dies meanwhile.
+"""A bank: money moves between accounts, whose total never changes, whatever dies.
 
     multilang run examples/bank_transfers.py --top accounts:account:balance
 
 Its spout is written by hand: the batch of a transaction is the next 100 transfers, and a transfer is a function of its
-number, so that the same batch can be emitted at any time. ``bank.transfers`` in the conf says how many there are.
+number, so that the same batch can be emitted at any time. ``bank.transfers`` in the conf is their number.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Entries(BasicBolt):
 
 
 class Accounts(BatchBolt, Committer):
-    """Keeps the balances of the accounts."""
+    """Stores the balances of the accounts."""
 
     output_fields = ["tx", "account", "balance", "change"]
 

@@ -1,4 +1,4 @@
-"""Linear DRPC in its smallest form: a call, one step, an answer.
+"""Linear DRPC in its smallest form: a call, one step, a result.
 
 multilang drpc serve examples/exclamation.py
 multilang drpc call exclamation hello

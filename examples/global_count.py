@@ -2,7 +2,7 @@
 
     multilang run examples/global_count.py --top sum:what:sum
 
-A file has the count and how far the words were read, so a second run finds that all of them are counted.
+A file has the count and the position in the words, so a second run counts nothing again.
 """
 
 from __future__ import annotations

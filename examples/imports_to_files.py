@@ -3,7 +3,7 @@
     multilang run examples/imports_to_files.py --until-drained
     multilang run examples/imports_to_files.py:by_hand --until-drained
 
-``topology`` is written as streams, ``by_hand`` with bolts; both give the same. The files come into the folder that the
+``topology`` is written as streams, ``by_hand`` with bolts; both give the same. The files are written to the folder that the
 environment variable ``IMPORTS_FOLDER`` names, by default ``imports``. A file is complete or absent, and each line has the
 count of a module so far: the largest is the last.
 """
@@ -40,7 +40,7 @@ def imported(line: str) -> list[str]:
 s = StreamBuilder()
 modules = s.source(FileSpout(SOURCES, Lines(errors="replace")), parallelism=2).flat_map(lambda t: imported(t["line"]))
 counts = modules.key_by(lambda module: module).count()
-counts.to(FileSink(FOLDER, JsonLines(), roll_secs=1), fields=["module", "count"], parallelism=1, name="kept")
+counts.to(FileSink(FOLDER, JsonLines(), roll_secs=1), fields=["module", "count"], parallelism=1, name="saved")
 topology = s.build("imports", CONF)
 
 
@@ -71,5 +71,5 @@ builder = TopologyBuilder()
 builder.set_spout("sources", FileSpout(SOURCES, Lines(errors="replace")), 2)
 builder.set_bolt("imports", Imports, 2).shuffle_grouping("sources")
 builder.set_bolt("count", Count, 2).fields_grouping("imports", "module")
-builder.set_bolt("kept-by-hand", FileSink(FOLDER, JsonLines(), roll_secs=1)).shuffle_grouping("count")
+builder.set_bolt("saved-by-hand", FileSink(FOLDER, JsonLines(), roll_secs=1)).shuffle_grouping("count")
 by_hand = builder.build("imports-by-hand", CONF)

@@ -1,5 +1,5 @@
 // Splits sentences into words under Storm's multi-lang protocol, with plain Node and no library.
-// A message is a JSON document followed by a line that says "end", in both directions.
+// A message is a JSON document followed by a line "end", in both directions.
 "use strict";
 const fs = require("fs");
 const path = require("path");

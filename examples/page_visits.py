@@ -48,7 +48,7 @@ class Log(Spout):
         if self.line is not None:
             line, self.line = self.line, next(self.lines, None)
             self.number += 1
-            # The last line is in a window that never ends, so that nobody would ever ack it.
+            # The last line is in a window that never ends, so that it would never be acked.
             self.emit([line], None if self.line is None else self.number)
 
     def exhausted(self) -> bool:

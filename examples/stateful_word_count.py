@@ -1,10 +1,10 @@
-"""The word count of Storm's page on state: the counts survive crashes, and the next run goes on from there.
+"""The word count of Storm's page on state: the counts survive crashes, and the next run resumes from them.
 
     multilang run examples/stateful_word_count.py --until-drained --top count:word:count
     multilang state ls examples/stateful_word_count.py
     multilang state get examples/stateful_word_count.py count class
 
-With ``exactly_once`` in the place of ``topology`` each word counts once, whatever dies meanwhile, and a second run
+With ``exactly_once`` in the place of ``topology`` each word counts once, whatever dies, and a second run
 finds that all lines are counted already:
 
     multilang run examples/stateful_word_count.py:exactly_once --until-drained

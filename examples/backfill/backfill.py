@@ -5,8 +5,8 @@ python examples/backfill/backfill.py
 python examples/backfill/backfill.py --state redis://localhost:6379/0
 
 All twelve are in one log of four partitions, in which each row has its offset, and the topology's spout reads that log. The
-history is what comes before the cut, an offset per partition. With what Spark counts it saves where it ended, so the topology
-begins with the first flight that is not counted. At the end its states are compared with what Spark SQL says of all months.
+history is what comes before the cut, an offset per partition. With its counts Spark saves its positions, so the topology
+resumes with the first flight that is not counted. At the end its states are compared with the answer of Spark SQL.
 """
 
 from __future__ import annotations

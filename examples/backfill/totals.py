@@ -1,4 +1,4 @@
-"""The topology of this example: how late flights arrived, per carrier and per airport, kept in states.
+"""The topology of this example: how late flights arrived, per carrier and per airport, as states.
 
 It is a live topology, whose flights come from a partition source (`multilang.source` in the conf). Each flight counts
 once, whatever dies. `backfill.py` beside this file adds the history to its states.

@@ -1,5 +1,5 @@
 // The conformance component in plain Node, without any library: `node node.js bolt`, `node node.js spout`.
-// It does what the contract in docs/conformance.md says.
+// It follows the contract in docs/conformance.md.
 //
 //     multilang conformance bolt -- node examples/conformance/node.js bolt
 "use strict";
@@ -27,7 +27,7 @@ class Component {
       }
     });
     process.stdin.on("end", () => process.exit(0));
-    process.stdout.on("error", () => process.exit(1)); // nobody reads any more
+    process.stdout.on("error", () => process.exit(1)); // the parent has closed its end
   }
 
   read(message) {

@@ -1,6 +1,6 @@
 """The conformance component without any library: `python3 plain.py bolt`, `python3 plain.py spout`.
 
-It does what the contract in docs/conformance.md says, and shows what the multi-lang protocol asks of a program: a few dozen
+It follows the contract in docs/conformance.md, and shows what the multi-lang protocol requires of a program: a few dozen
 lines of reading, writing and matching task ids to emits.
 
     multilang conformance bolt -- python3 examples/conformance/plain.py bolt

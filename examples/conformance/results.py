@@ -3,7 +3,7 @@
     scripts/conformance-matrix [--html FILE] [--results FOLDER] [--page FILE] [--case PATH...] [NAME...]
 
 The libraries are downloaded with pip, npm and Maven to a cache folder ($MULTILANG_CACHE, else the user's); they are no
-part of this project. If one is not available (no Maven, no Ruby, no Node), the page says so.
+part of this project. If one is not available (no Maven, no Ruby, no Node), the page has the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS = ("bolt", "spout")
 
 
 class Missing(Exception):
-    """An implementation is not available here; the text says why."""
+    """An implementation is not available here, for the reason in the text."""
 
 
 @dataclass
@@ -180,12 +180,12 @@ def page(found: list[tuple[Implementation, list[Result]]], missing: dict[str, st
     musts = sum(case.level == "MUST" for case in cases)
     yield "# Conformance of multi-lang libraries"
     yield ""
-    yield f"""What `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases; some are for bolts only, some for spouts only) finds in
-this library, in Storm's own libraries, in those of others that can be had from PyPI and npm, and in the conformance
-component written without any library. Each ran the same component, written with what the library offers
-([the contract](conformance.md#the-contract)); if a library can't express something, these cases are left out.
+    yield f"""This page has the results of `multilang conformance` ({musts} MUST and {len(cases) - musts} SHOULD cases; some are for bolts
+only, some for spouts only) for this library, Storm's own libraries, others from PyPI and npm, and no library at all.
+Each ran the same component, written with what the library offers ([the contract](conformance.md#the-contract)); if a
+library can't express something, these cases are left out.
 
-This page is made by `scripts/conformance-matrix` from what its run shows, here with Python {platform.python_version()} on
+This page is made by `scripts/conformance-matrix` with Python {platform.python_version()} on
 {platform.system()}. [What the cases mean](conformance.md).
 
 Not here, though they exist: petrel (PyPI), which asks for packages that are too old for today's Python; pyleus (PyPI), which needs Python 2; gostorm (Go), of which the module proxy gave neither the
@@ -193,14 +193,14 @@ original nor the fork of sixgill; storm-multilang-js and storm-node (Node), whic
 and not found: a library in Rust, in the public documentation of crates (crates.io has no search here; antimony builds
 topologies of another system); one in Perl, PHP, Ruby or Go among Debian's packages; and one beside those
 here in the lists of PyPI and npm. CPAN, Packagist, RubyGems, NuGet and Hackage were not reached, so the libraries for
-Perl, PHP, .NET and F# that are said to be there are not judged."""
+Perl, PHP, .NET and F# there are not judged."""
     yield ""
-    yield "| library | version | kind | MUST kept | SHOULD kept | not judged | not asked |"
+    yield "| library | version | kind | MUST met | SHOULD met | not judged | not asked |"
     yield "| --- | --- | --- | ---: | ---: | ---: | ---: |"
     for each, results in found:
         for result in results:
-            kept = [f"{result.count(PASSED, level)} of {result.asked(level)}" for level in ("MUST", "SHOULD")]
-            row = [each.name, each.version, result.kind, *kept, result.count(BLOCKED), result.count(SKIPPED)]
+            met = [f"{result.count(PASSED, level)} of {result.asked(level)}" for level in ("MUST", "SHOULD")]
+            row = [each.name, each.version, result.kind, *met, result.count(BLOCKED), result.count(SKIPPED)]
             yield f"| {' | '.join(map(str, row))} |"
     for name, why in missing.items():
         yield f"| {name} | not tested here: {why} | | | | | |"
@@ -211,7 +211,7 @@ Perl, PHP, .NET and F# that are said to be there are not judged."""
 
 
 def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
-    """Return the requirements that a library does not keep. Those that bolt and spout share are listed once."""
+    """Return the requirements that a library does not meet. Those that bolt and spout share are listed once."""
     rows: dict[str, tuple[CaseResult, list[str]]] = {}
     for result in results:
         for case in result.cases:
@@ -221,7 +221,7 @@ def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
     yield f"## {each.name}"
     yield ""
     if not rows:
-        yield "Keeps every requirement, MUST and SHOULD, as a bolt and as a spout."
+        yield "Meets every requirement, MUST and SHOULD, as a bolt and as a spout."
         return
     yield from in_words(rows)
     yield "| case | | what it asks | what came |"
@@ -233,8 +233,8 @@ def failures(each: Implementation, results: list[Result]) -> Iterator[str]:
 
 
 def in_words(rows: dict[str, tuple[CaseResult, list[str]]]) -> Iterator[str]:
-    """Return what is not kept as sentences, before the table with what came."""
-    for level, word in (("MUST", "Does not keep"), ("SHOULD", "Better would be")):
+    """Return the requirements that are not met as sentences, before the table with what came."""
+    for level, word in (("MUST", "Does not meet"), ("SHOULD", "Better would be")):
         titles = [
             f"{case.title} ({' and '.join(kinds)})" if path.startswith("common/") else f"{case.title} ({kinds[0]})"
             for path, (case, kinds) in rows.items()
@@ -265,7 +265,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--page", type=Path, help=f"write the page there (default: {PAGE.name} in docs/, if all is run)"
     )
-    parser.add_argument("--results", type=Path, help="keep each result in this folder; what is there is not run again")
+    parser.add_argument(
+        "--results", type=Path, help="store each result in this folder; those that are there are not tested again"
+    )
     options = parser.parse_args(arguments)
     unknown = set(options.names) - set(IMPLEMENTATIONS)
     if unknown:
@@ -279,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             missing[name] = str(error)
             print(f"{name}: {error}")
             continue
-        results = [kept(each, kind, tuple(options.case), options.results) for kind in KINDS]
+        results = [stored(each, kind, tuple(options.case), options.results) for kind in KINDS]
         found.append((each, results))
         for result in results:
             print(
@@ -295,7 +297,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def kept(each: Implementation, kind: str, patterns: tuple[str, ...], folder: Path | None) -> Result:
+def stored(each: Implementation, kind: str, patterns: tuple[str, ...], folder: Path | None) -> Result:
     """Return a result that is in the folder, or run the cases and put it there."""
     if folder is None:
         return tested(each, kind, patterns)

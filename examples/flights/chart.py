@@ -32,11 +32,11 @@ def bar_chart(title: str, subtitle: str, bars: Sequence[tuple[str, float, str]])
         text = y + BAR / 2 + 4.5
         start, end = sorted((zero, zero + value * scale))
         colour = _LATE if value > 0 else _EARLY
-        said = f'{value:+.1f} <tspan fill="#666">{escape(note)}</tspan>'
+        label = f'{value:+.1f} <tspan fill="#666">{escape(note)}</tspan>'
         lines += [
             f'<text x="{LEFT - 10}" y="{text:.1f}" text-anchor="end">{escape(name)}</text>',
             f'<rect x="{start:.1f}" y="{y}" width="{end - start:.1f}" height="{BAR}" fill="{colour}"/>',
-            f'<text x="{max(zero, end) + 6:.1f}" y="{text:.1f}">{said}</text>',
+            f'<text x="{max(zero, end) + 6:.1f}" y="{text:.1f}">{label}</text>',
         ]
     bottom = TOP + ROW * len(bars)
     lines.append(f'<line x1="{zero:.1f}" y1="{TOP - 6}" x2="{zero:.1f}" y2="{bottom}" stroke="#222"/>')

@@ -59,7 +59,7 @@ class Delays(BasicBolt):
 
 
 class Report(BasicBolt):
-    """Keeps the last tuple of each key and, if the conf names a folder for it, writes the report at each tick."""
+    """Holds the last tuple of each key and, if the conf names a folder for it, writes the report at each tick."""
 
     component_conf = {"topology.tick.tuple.freq.secs": 1}
 

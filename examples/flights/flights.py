@@ -56,13 +56,13 @@ def flights_in(results: Results, component: str) -> int:
 
 def on_embedded_cluster(source: PartitionSource, rows: int) -> Results:
     """Run the topology in this process until its output has every row, and return the output."""
-    told: list[tuple[str, list[Any]]] = []
-    capture = {name: lambda tup, name=name: told.append((name, tup.values)) for name in ("carriers", "airports")}
+    captured: list[tuple[str, list[Any]]] = []
+    capture = {name: lambda tup, name=name: captured.append((name, tup.values)) for name in ("carriers", "airports")}
     with LocalCluster(mode="inprocess") as cluster:
         run = cluster.submit(delays(source), capture=capture)
         run.wait(until="drained")  # the next tick after this brings the last output
-        run.wait(until=lambda _: all(flights_in(newest(told), name) == rows for name in capture), timeout=60)
-    return newest(told)
+        run.wait(until=lambda _: all(flights_in(newest(captured), name) == rows for name in capture), timeout=60)
+    return newest(captured)
 
 
 def as_spark_job(spark: SparkSession, rows: DataFrame) -> Results:
@@ -89,7 +89,7 @@ def main() -> int:
     parser.add_argument("--chart", type=Path, metavar="FILE", help="draw the result as SVG")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the result there")
     parser.add_argument(
-        "--publish", metavar="URL", help="where the partitions are published; a temporary folder if not said"
+        "--publish", metavar="URL", help="where the partitions are published; a temporary folder unless given"
     )
     chosen = parser.parse_args()
     ways = chosen.ways or list(WAYS)

@@ -178,7 +178,7 @@ def test_imports_are_counted_into_files_in_both_styles(run_topology, tmp_path, m
     lines = [line for name in glob(example.SOURCES) for line in Path(name).read_text(errors="replace").splitlines()]
     wanted = Counter(module for line in lines for module in example.imported(line))
     assert wanted["os"] > 3
-    for topology, sink in ((example.topology, "kept"), (example.by_hand, "kept-by-hand")):
+    for topology, sink in ((example.topology, "saved"), (example.by_hand, "saved-by-hand")):
         run_topology(topology, "inprocess", timeout=patient(150))
         counts: Counter[str] = Counter()
         for file in tmp_path.glob(f"{sink}-0*.jsonl"):

@@ -27,7 +27,7 @@ class FileStore(Store):
         yield from self._read(place).get(table, {}).items()
 
     def places(self, start):
-        with self._told():
+        with self._errors():
             found = [json.loads(file.read_bytes()) for file in self.folder.glob("*.json")]
             return [each["place"] for each in found if each["place"].startswith(start) and any(each["tables"].values())]
 
@@ -36,7 +36,7 @@ class FileStore(Store):
 
     def compare_and_write(self, place, expected, changes, cleared=(), merged=None):
         self.trace("write")
-        with self._alone():
+        with self._locked():
             tables = self._read(place)
             for table, rows in expected.items():
                 if any(tables.get(table, {}).get(key) != value for key, value in rows.items()):
@@ -56,16 +56,16 @@ class FileStore(Store):
         return f"the folder {self.folder}"
 
     @contextmanager
-    def _alone(self):
-        """Keep everybody else out of a step. If a process dies in a step, its lock is released."""
-        with self._told():
+    def _locked(self):
+        """Hold the lock of a step. If a process dies in a step, its lock is released."""
+        with self._errors():
             self.folder.mkdir(parents=True, exist_ok=True)
             with open(self.folder / "lock", "w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
                 yield
 
     @contextmanager
-    def _told(self):
+    def _errors(self):
         try:
             yield
         except OSError as error:
@@ -75,7 +75,7 @@ class FileStore(Store):
         return self.folder / f"{sha256(place.encode()).hexdigest()}.json"  # a place's name may be none of a file
 
     def _read(self, place):
-        with self._told():
+        with self._errors():
             try:
                 tables = json.loads(self._file(place).read_bytes())["tables"]
             except FileNotFoundError:
