@@ -18,7 +18,7 @@ from multilang import LocalCluster, StatefulBolt, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
-from multilang.state.positions import kept_positions, open_positions
+from multilang.state.positions import open_positions, saved_positions
 from multilang.testing import run_spout
 from tests.patience import patient
 from tests.servers import RedisServer
@@ -336,7 +336,7 @@ def test_a_place_of_the_topology_s_own_where_none_is_named(tmp_path, monkeypatch
     run.ack(0)
     run.close()
     assert (tmp_path / "shop.sqlite").exists()
-    [(name, text)] = kept_positions({"topology.name": "shop", "multilang.parent": "local"}).items()
+    [(name, text)] = saved_positions({"topology.name": "shop", "multilang.parent": "local"}).items()
     assert name == "spout/0"
     assert json.loads(text)["position"] == {"at": 1}
 

@@ -23,7 +23,7 @@ from multilang import BasicBolt, LocalCluster, StatefulBasicBolt, TopologyBuilde
 from multilang.state import PositionSpout
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.names import SHAPE_KEY, STATE_KEY, TASKS_KEY
-from multilang.state.positions import kept_positions, open_positions
+from multilang.state.positions import open_positions, saved_positions
 from multilang.state.providers import provider_of
 from multilang.store.errors import StateError
 from multilang.store.sqlite import SqliteStore
@@ -570,7 +570,7 @@ def test_another_number_of_tasks_is_refused_whichever_had_saved_something(positi
         first.claim()
         first.remove()
         first.close()
-        assert "letters/0" not in kept_positions(positions)
+        assert "letters/0" not in saved_positions(positions)
     with pytest.raises(Exception, match=rf"one of {before} tasks, and spout 'letters' has {after} now"):
         read(plain(tasks=after, conf=positions))
 

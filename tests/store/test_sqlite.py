@@ -73,7 +73,7 @@ def test_a_torn_file_is_refused_and_left_as_it_is(path, how, seed):
     for use in uses:
         with (
             closing(store_at(path)) as store,
-            pytest.raises(StoreGoneError, match=r"store\.sqlite is damaged .*put back a copy"),
+            pytest.raises(StoreGoneError, match=r"store\.sqlite is damaged .*restore a copy"),
         ):
             use(store)
     assert path.read_bytes() == data
@@ -278,7 +278,7 @@ def test_a_full_disk_is_told_with_what_to_do(path):
     with closing(store_at(path)) as store:
         assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
         store._connection.execute("PRAGMA max_page_count = 1")  # SQLite's error is that of a full disk
-        with pytest.raises(StateError, match="disk is full; what was committed is kept: make room") as raised:
+        with pytest.raises(StateError, match="disk is full; what was committed is stored: free space") as raised:
             store.compare_and_write("p", {}, {"t": {b"k": b"2", b"large": bytes(1_000_000)}})
         assert store.get("p", "t", [b"k", b"large"]) == [b"1", None]
     assert "\n" not in describe(raised.value, BasicBolt(), None)

@@ -144,7 +144,7 @@ def test_what_was_removed_under_its_users_is_told(opened):
         lambda: writer.set_data("user/0/1", 1),
         lambda: writer.enter(state.epoch, "0"),
     ):
-        with pytest.raises(StateError, match="was changed while it was in use: the record of its owner is gone"):
+        with pytest.raises(StateError, match="was changed while it was in use: the record of its owner is missing"):
             use()
     assert opened().get_data("coordinator/currtx") is None
 

@@ -97,7 +97,7 @@ def test_a_file_that_vanished_is_told_and_read_on_when_it_is_back(source):
     file = source.folder / "0.txt"
     file.rename(source.folder / "elsewhere")
     with pytest.raises(
-        ReportedFailedException, match=r"0\.txt, of which 5 bytes were read, can't be read any more.*put it back"
+        ReportedFailedException, match=r"0\.txt, of which 5 bytes were read, can't be read any more.*restore it"
     ):
         reader.new(0)
     (source.folder / "elsewhere").rename(file)
