@@ -285,7 +285,7 @@ def test_state_and_positions_that_were_removed_begin_at_the_beginning_without_a_
     assert "in the middle of its source" not in caplog.text
 
 
-def test_positions_that_are_elsewhere_are_told(state, request, tmp_path, caplog):
+def test_positions_that_are_elsewhere_are_reported(state, request, tmp_path, caplog):
     place = Place(state, "sqlite", request, tmp_path)
     assert place.run(ROWS) == ROWS
     assert place.run(2 * ROWS) == 2 * ROWS
