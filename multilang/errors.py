@@ -7,20 +7,20 @@ class MultilangError(Exception):
     """An error of this library. Each of its other errors is a subclass, which most often is a ValueError or the like, too.
 
     Attributes:
-        is_explained: True: the message says all that one needs to know. The error is reported without a traceback, unless another
-            exception caused it (``raise ... from``): that one may be of user code. So a message that tells what a file, a
-            database or a server said is raised ``from None``.
+        is_explained: True: the message is complete. The error is reported without a traceback, unless another exception caused
+            it (``raise ... from``): that one may be of user code. So a message with the error of a file, a database or a server
+            is raised ``from None``.
     """
 
     is_explained = False
 
 
 class LocalClusterError(MultilangError):
-    """The embedded cluster can't go on; the text names the component and task, and says what to do."""
+    """The embedded cluster can't continue; the text names the component and task, and the fix."""
 
 
 class SparkJobError(MultilangError):
-    """A job on Spark can't start or go on; the text names the component, if it is one's fault, and says what to do."""
+    """A job on Spark can't start or continue; the text names the component, if it is one's fault, and the fix."""
 
 
 class TaskStartError(LocalClusterError, SparkJobError):

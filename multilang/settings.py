@@ -154,7 +154,7 @@ def is_texts(value: object) -> bool:
 
 
 def whole(least: int, most: float = float("inf")) -> Callable[[Any], bool]:
-    """Return a function that says whether a value is a whole number in a range."""
+    """Return a function that checks whether a value is a whole number in a range."""
     return lambda value: type(value) is int and least <= value <= most
 
 

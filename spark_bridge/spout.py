@@ -261,7 +261,7 @@ class PartitionSpout(OverSource, Spout):
         return len(self._due) + self._asked
 
     @property
-    def kept_elsewhere(self) -> tuple[str, ...]:
+    def stored_elsewhere(self) -> tuple[str, ...]:
         """The conf keys of which one must be set for it to keep its progress; none: it always does."""
         from multilang.settings import SOURCE_GROUP
 

@@ -1,6 +1,6 @@
 """Files as sources and sinks, in the formats of ``formats``: by path, pattern, or URL of any file system of fsspec.
 
-FileSpout, guarantee: **at least once**. A task that is started again goes on from its position, where the conf has
+FileSpout, guarantee: **at least once**. A restarted task resumes from its position, where the conf has
 ``multilang.store`` or alignment is exact (then exactly once); otherwise it begins at the beginning. A file that is not
 the one that was read is refused. On every engine; on Spark in the driver.
 
@@ -42,8 +42,8 @@ class FileSpout(PositionSpout):
 
     Tasks divide the files by a checksum of their names, so that a file has the same task however many others there are. A
     task reads the files that it found when it was started. Files that were added since its last start are read if their
-    names sort behind those that it has read; otherwise it is refused to go on. A file that was read to its end is not looked
-    at again.
+    names sort behind those that it has read; otherwise the spout refuses to resume. A file that was read to its end is not
+    read again.
 
     Args:
         paths: A path, a pattern such as ``logs/*.csv`` (``**`` for folders in folders), a URL, or several of these.
@@ -116,7 +116,7 @@ class FileSpout(PositionSpout):
         if self._names(number) != position["names"]:
             raise ConnectorError(
                 f"the files of {', '.join(self.paths)} have changed: {position['name']} was file {number + 1} of this task by name, and files "
-                "before it were added, renamed or removed since. Put them back; name new files so that they sort behind; or begin at the "
+                "before it were added, renamed or removed since. Restore them; name new files so that they sort behind; or begin at the "
                 f"beginning: multilang state rm TOPOLOGY {self.context.component}"
             )
         self._number = number
@@ -239,7 +239,7 @@ class FileSink(LingeringBolt):
             )
 
     def _files_of(self, tups: list[Tuple], fields: Sequence[str]) -> Iterator[bytes]:
-        """Return files that have the tuples together; fail those that no file can have."""
+        """Return files with the tuples together; fail the tuples that no file can have."""
         try:
             yield self.format.written([tup.values for tup in tups], fields)
             return

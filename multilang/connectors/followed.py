@@ -41,7 +41,7 @@ class Followed:
         self._grew_at = spout.clock()
 
     def found(self) -> os.stat_result:
-        """Return what is known of the file."""
+        """Return the file's stat."""
         return os.fstat(self.file.fileno())
 
     def position(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Formats of files: how bytes become rows, and rows bytes."""
+"""Formats of files, by which bytes become rows, and rows bytes."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Reader(ABC):
 
     @abstractmethod
     def position(self) -> Any:
-        """Return where the next row begins, with what tells this file from another one."""
+        """Return the position of the next row, with checksums that identify this file."""
 
     @abstractmethod
     def seek(self, position: Any) -> None:
-        """Go on from a position. Raises ConnectorError if the file is not the one that was read up to there."""
+        """Resume from a position. Raises ConnectorError if the file is not the one that was read up to there."""
 
     def close(self) -> None:
         """Close the file."""
@@ -57,7 +57,7 @@ class Reader(ABC):
 
     def _changed(self, how: str) -> ConnectorError:
         return ConnectorError(
-            f"{self.path} is not the file that was read before: {how}. Put the old one back; or give the new one another name; or "
+            f"{self.path} is not the file that was read before: {how}. Restore the old one; or give the new one another name; or "
             "begin at the beginning: multilang state rm TOPOLOGY COMPONENT"
         )
 

@@ -1,7 +1,8 @@
 """Python iterables as sources, and a sink that collects.
 
-FromIterable, guarantee: **at least once**: an item that fails is emitted again until it is acked. A task that is
-started again goes on from its position, where the conf has ``multilang.store`` or alignment is exact (then exactly once); otherwise it begins with the first item. On every engine; on Spark in the driver.
+FromIterable, guarantee: **at least once**: an item that fails is replayed until it is acked. A restarted task
+resumes from its position, where the conf has ``multilang.store`` or alignment is exact (then exactly once); otherwise it
+begins with the first item. On every engine; on Spark in the driver.
 
 CollectingSink, guarantee: at least once, in this process alone.
 """
@@ -40,7 +41,7 @@ class FromIterable(PositionSpout):
         field: The name of the field.
 
     Raises:
-        ConfigError: It can be gone through only once, or has no order.
+        ConfigError: It can be iterated only once, or has no order.
     """
 
     needs_positions = False
@@ -62,7 +63,7 @@ class FromIterable(PositionSpout):
         self._begin(self._index)
 
     def _gives_several(self, conf: dict[str, Any]) -> bool:
-        """Return whether it emits several items at once: all are there already, and no position of each is kept."""
+        """Return whether it emits several items at once: all are there already, and no position of each is stored."""
         at_hand = isinstance(self._items, list | tuple | range)
         return at_hand and not self._collector.replays_by_position and not self.keeps_position(conf)
 
@@ -110,13 +111,13 @@ def _check(items: object) -> None:
         )
     if iterator is items:
         raise ConfigError(
-            f"the source {items!r:.80} can be gone through only once, and a task that is started again begins anew; give a "
+            f"the source {items!r:.80} can be iterated only once, and a restarted task begins anew; give a "
             "function that makes it, such as lambda: open(path)"
         )
 
 
 class CollectingSink(BasicBolt):
-    """A bolt for tests that keeps what it gets: ``sink.rows``, in the embedded cluster's modes without processes.
+    """A bolt for tests that collects its tuples in ``sink.rows``, in the embedded cluster's modes without processes.
 
     Attributes:
         rows: The values of each tuple, in the order of their arrival.

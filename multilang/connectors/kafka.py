@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECS = 5.0  # with brokers that don't answer
 _DELIVERY_SECS = 15.0  # until a message that no broker takes counts as failed: below the message timeout
-_ROOM_SECS = 0.1  # to wait for room in the producer's queue
+_QUEUE_SECS = 0.1  # to wait while the producer's queue is full
 
 
 class KafkaSink(LingeringBolt):
@@ -87,9 +87,9 @@ class KafkaSink(LingeringBolt):
         if fatal:  # it sends nothing any more
             self._producer = None
         if problems:
-            said = next(iter(problems.values()))
+            first = next(iter(problems.values()))
             self.report_error(
-                f"{len(problems)} of {len(tups)} tuples can't be sent to {self._topic.where}: {said}; they fail"
+                f"{len(problems)} of {len(tups)} tuples can't be sent to {self._topic.where}: {first}; they fail"
             )
             for number in problems:
                 self.fail(tups[number])
@@ -110,7 +110,7 @@ class KafkaSink(LingeringBolt):
                 self._producer.produce(self.topic, value=value, key=key, on_delivery=delivered)
                 return
             except BufferError:  # its queue is full
-                self._producer.poll(_ROOM_SECS)
+                self._producer.poll(_QUEUE_SECS)
             except kafka.KafkaException as problem:  # one that is too large, for example
                 delivered(problem.args[0], None)
                 return

@@ -25,8 +25,8 @@ def made_of(
     Args:
         bolt: The sink, which reports how many tuples fail, and why the first of them does.
         tups: Tuples of one batch.
-        make: Returns a tuple's record, or raises what says why there is none: ConnectorError, LocalProtocolError, LookupError, TypeError or ValueError.
-        where: What the sink writes to, in words.
+        make: Returns a tuple's record, or raises an error with the reason why there is none: ConnectorError, LocalProtocolError, LookupError, TypeError or ValueError.
+        where: The sink's target, in the words of a message.
 
     Returns:
         The tuples that have a record, and their records, in the same order.
@@ -38,7 +38,7 @@ def made_of(
         try:
             records.append(make(tup))
         except (ConnectorError, LocalProtocolError, LookupError, TypeError, ValueError) as problem:
-            reason = reason or _said(problem)
+            reason = reason or _text_of(problem)
             bolt.fail(tup)
         else:
             taken.append(tup)
@@ -49,7 +49,7 @@ def made_of(
     return taken, records
 
 
-def _said(problem: Exception) -> str:
+def _text_of(problem: Exception) -> str:
     """Return an exception's text, which of a KeyError is quoted by itself."""
     text = problem.args[0] if isinstance(problem, KeyError) and problem.args else problem
     return str(text) or type(problem).__name__

@@ -38,7 +38,7 @@ class RedisStreamSink(LingeringBolt):
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
-        access: The way in, if the server asks who comes, see RedisStreamSpout.
+        access: The credentials, if the server authenticates its clients, see RedisStreamSpout.
     """
 
     linger_secs = 0.005

@@ -65,11 +65,11 @@ def looks_rotated(base: str, name: str) -> bool:
 
 
 def order_of(name: str, found: os.stat_result) -> Order:
-    """Return what is larger for the later one of two rotated files: written, then renamed, then by the number in its name.
+    """Return the sort key of rotated files: the time of the last write, then of the rename, then the number in the name.
 
     Args:
         name: The file's name.
-        found: What is known of it.
+        found: Its stat.
     """
     digits = re.sub(r"\D", "", name) or "0"
     turn = int(digits) if len(digits) >= _DATE_DIGITS else -int(digits)  # app.log.1 is later than app.log.2
@@ -77,7 +77,7 @@ def order_of(name: str, found: os.stat_result) -> Order:
 
 
 def found_at(path: str) -> os.stat_result | None:
-    """Return what is known of a file; None if it is not there, or is none, such as a pipe.
+    """Return a file's stat; None if it is not there, or is none, such as a pipe.
 
     Args:
         path: The file.

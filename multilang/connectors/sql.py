@@ -1,10 +1,10 @@
 """Tables of SQL databases as sources and sinks, by SQLAlchemy (extra ``sql``) and the database's own driver.
 
 SqlSpout, guarantee: **at least once** for each row whose key is larger than all keys that were there when it became
-visible. A task that is started again goes on from its position, where the conf has ``multilang.store`` or alignment is
-exact (then exactly once); otherwise it begins at the beginning. A key that is smaller than one that was read before (two
+visible. A restarted task resumes from its position, where the conf has ``multilang.store`` or alignment is exact (then
+exactly once); otherwise it begins at the beginning. A key that is smaller than one that was read before (two
 transactions that commit in another order than they began) is not seen: read a view that holds back the newest rows then. A
-table that is emptied, numbered anew or replaced has such keys: this is told as far as it can be seen. On Storm and the embedded
+table that is emptied, numbered anew or replaced has such keys: this is reported if it can be seen. On Storm and the embedded
 cluster; it has no end, so not in a Spark job.
 
 SqlSink, guarantee: **at least once** by plain inserts; with ``key`` a replayed tuple writes the same row again, so that the
@@ -65,10 +65,10 @@ class _Database:
         self.errors = errors
         try:
             self._file = _sqlite_file(self.sa.make_url(text))
-            # A connection that stays open goes on with a file that has no name any more.
-            kept = {} if self._file is None else {"poolclass": self.sa.pool.NullPool}
+            # A connection that stays open still uses a file that has no name any more.
+            options = {} if self._file is None else {"poolclass": self.sa.pool.NullPool}
             self._check_there()
-            self.engine = self.sa.create_engine(text, **kept)
+            self.engine = self.sa.create_engine(text, **options)
         except (errors.NoSuchModuleError, ImportError) as problem:
             raise ConfigError(f"{self.where} needs the database's driver: {problem}; install it with pip") from problem
         except ConnectorError as problem:
@@ -108,7 +108,7 @@ class _Database:
 
     @contextmanager
     def connected(self) -> Iterator[Any]:
-        """Give a connection, whose transaction is committed at the end of the block.
+        """Yield a connection, whose transaction is committed at the end of the block.
 
         Raises:
             ConnectorError: The file of the database is not there, or is another one at the end than at the beginning.
@@ -120,7 +120,7 @@ class _Database:
             raise ConnectorError(f"its file {self._file} was replaced by another one meanwhile")
 
     def file(self) -> tuple[int, int] | None:
-        """Return what tells the file of the database from every other; None: it is not in one file, or is not there now."""
+        """Return the identity of the database's file; None: it is not in one file, or is not there now."""
         try:
             return self._check_there()
         except ConnectorError:
@@ -201,8 +201,8 @@ class SqlSpout(PositionSpout):
         self._row: Any = None  # the values of the last row; a checksum of them, if another task read it
         self._recognizes = False  # whether to see if the last row is the one that was read
         self._file = self._database.file()
-        self._below: Any = _UNKNOWN  # the largest key below the last one, while that one is gone
-        self._gone_told = False
+        self._below: Any = _UNKNOWN  # the largest key below the last one, while that row is missing
+        self._is_loss_reported = False
         self._rows: Iterator[Any] = iter(())
         self._poll_at = self._quiet_until = 0.0
         self._idle = False
@@ -226,7 +226,7 @@ class SqlSpout(PositionSpout):
     def seek(self, position: Any) -> None:
         self._last, self._row = position["last"], position.get("row")
         self._recognizes = self._row is not None
-        self._below, self._gone_told = _UNKNOWN, False
+        self._below, self._is_loss_reported = _UNKNOWN, False
         self._rows = iter(())
 
     def close(self) -> None:
@@ -283,7 +283,7 @@ class SqlSpout(PositionSpout):
         self._look_below(below if not found else _UNKNOWN)
         read = [row[0] for row in found if not row[1]]
         found = [row for row in found if row[1]]
-        # A task that goes on behind a key that is there twice would leave the second row out.
+        # A task that resumes behind a key that is there twice would leave the second row out.
         twice = read[1:] or [key for key, following in pairwise(row[0] for row in found) if key == following]
         if twice:
             raise ConnectorError(
@@ -304,7 +304,7 @@ class SqlSpout(PositionSpout):
         return query.where((key % self._share + self._share) % self._share == self._index)
 
     def _recognize(self, row: Any) -> None:
-        """See whether the last row is still the one that was read, once after a start, another file, or while it was gone."""
+        """Check once after a start, another file or a missing row whether the last row is still the one that was read."""
         from multilang.connectors.values import plain
 
         if not self._recognizes:
@@ -318,7 +318,7 @@ class SqlSpout(PositionSpout):
             )
 
     def _look_below(self, below: Any) -> None:
-        """Tell of rows that are left out, as far as they can be seen: those that come below the last row, when that one is gone.
+        """Report rows that are left out, if they can be seen: those that come below the last row, when that one is missing.
 
         Args:
             below: The largest key below the last one; None: there is none; _UNKNOWN: the last row is there, or rows behind it.
@@ -333,10 +333,10 @@ class SqlSpout(PositionSpout):
                     f"{self._database.where} gets rows whose {self.key!r} is below {self._last!r}, up to which it was read, such as "
                     f"{below!r}: they are left out. {self._if_another()}"
                 )
-        elif not self._gone_told:
-            self._gone_told = True
+        elif not self._is_loss_reported:
+            self._is_loss_reported = True
             self.log(
-                f"the row of {self._database.where} whose {self.key!r} is {self._last!r}, which was read last, is gone, and the largest one "
+                f"the row of {self._database.where} whose {self.key!r} is {self._last!r}, which was read last, is missing, and the largest one "
                 f"left is {below!r}. If rows are deleted when they are done, all is well. {self._if_another()}",
                 "warn",
             )
@@ -481,10 +481,10 @@ class SqlSink(LingeringBolt):
         database = self._database
         if self.key is None:
             return database.table.insert(), rows
-        # The last row of a key counts. It goes to the end: the database may take keys for equal that Python tells apart.
+        # The last row of a key counts. It goes to the end: the database may take keys for equal that differ in Python.
         last: dict[Any, dict[str, Any]] = {}
         for row in rows:
-            key = tuple((type(row[each]), row[each]) for each in self.key)  # it may also tell 1, 1.0 and True apart
+            key = tuple((type(row[each]), row[each]) for each in self.key)  # 1, 1.0 and True may also differ there
             last.pop(key, None)
             last[key] = row
         return _UPSERTS[database.engine.dialect.name](database.table, self.key, columns), list(last.values())
@@ -583,5 +583,5 @@ def _columns(names: Any) -> list[str]:
 
 
 def _short(problem: BaseException) -> str:
-    """Return what the driver says, without the statement and its parameters."""
+    """Return the driver's message, without the statement and its parameters."""
     return " ".join(str(getattr(problem, "orig", None) or problem).split())[:500]

@@ -1,6 +1,6 @@
 """A file that grows, followed as ``tail -F`` does.
 
-Guarantee: **at least once** while the file is there. A task that is started again goes on from its position, where the
+Guarantee: **at least once** while the file is there. A restarted task resumes from its position, where the
 conf has ``multilang.store`` or alignment is exact; if the file was rotated meanwhile, it first reads the rest of the old
 one, which it looks for in the same folder, under any name. What a program writes to the last five rotated files, which it still has
 open, is read, too. What is removed before it was read is lost, and reported if that can be seen.
@@ -40,8 +40,8 @@ class TailSpout(PositionSpout):
 
     A line is emitted when its end is there. A file that was renamed or removed is read until there is something in the new
     one under its name, which is read from its beginning; if it was rotated more than once since, those between come first.
-    The file that was read is known again by its inode and content, also in another folder, where Linux tells into which it was moved. It shows how rotation names files: those between have the
-    same name but for numbers and dates. Their order is that in which they were written last. If the file is gone, and it was
+    The file that was read is known again by its inode and content, also in another folder, where Linux shows into which it was moved. It shows how rotation names files: those between have the
+    same name but for numbers and dates. Their order is that in which they were written last. If the file is missing, and it was
     never seen rotated, those between are known by usual names (``app.log.1``, ``app.log-20260131``, ``app-2026-01-31.log``).
     What was packed meanwhile (``app.log.2.gz``), and what may be rotated but has another name, is reported.
 
@@ -126,15 +126,15 @@ class TailSpout(PositionSpout):
         return None if self._idle else False
 
     def position(self) -> Any:
-        kept = {
+        rotation = {
             "rotated_to": self._rotated_to,
             "moved_to": self._moved_to,
             "old": [each.position() for each in self._old],
         }
         if self._now is None:
-            return {"inode": None, "written": self._after and self._after[0], **kept}
+            return {"inode": None, "written": self._after and self._after[0], **rotation}
         written = self._now.found().st_mtime_ns if self._written == _LAST else self._written
-        return {**self._now.position(), "written": written, **kept}
+        return {**self._now.position(), "written": written, **rotation}
 
     def seek(self, position: Any) -> None:
         self.close()
@@ -147,7 +147,7 @@ class TailSpout(PositionSpout):
             old = self._found(each, files)
             if old is None:
                 self.log(
-                    f"a file that {self.path} was rotated to is gone, after {each['byte']} bytes of it were read: what was written behind "
+                    f"a file that {self.path} was rotated to is missing, after {each['byte']} bytes of it were read: what was written behind "
                     "these, if a program still had it open, is left out",
                     "warn",
                 )
@@ -264,7 +264,7 @@ class TailSpout(PositionSpout):
     def _following(self, mine: os.stat_result | None) -> BinaryIO | None:
         """Open what is to be read behind this file: one that was rotated later, or else the new one under the name.
 
-        None: it is not rotated, or nothing was written to another one yet. A program that is told of a rotation behind it
+        None: it is not rotated, or nothing was written to another one yet. A program that gets the signal after a rotation
         writes to the old file until then. Also None, until the next look, if files were renamed meanwhile: what has the
         name by now may come later than what had it.
         """
@@ -287,11 +287,11 @@ class TailSpout(PositionSpout):
             self._written = mine.st_mtime_ns
             return None
         files = self._files()
-        after, is_gone = self._after or (_LAST, 0, 0), False
+        after, is_missing = self._after or (_LAST, 0, 0), False
         if mine is not None:
             same = [each for each in files if each.path != self.path and os.path.samestat(each.found, mine)]
             old = max(same, key=lambda each: looks_rotated(self._base, each.name), default=None)
-            after, is_gone = (mine.st_mtime_ns, _LAST, 0) if old is None else old.order, old is None
+            after, is_missing = (mine.st_mtime_ns, _LAST, 0) if old is None else old.order, old is None
             self._rotated_to = self._rotated_to if old is None else old.name
             if after[0] > self._written:  # it was written to when it was rotated already, as those behind it may be
                 after = self._written, 0, 0
@@ -310,14 +310,14 @@ class TailSpout(PositionSpout):
             (each for each in others if rotated.fullmatch(each.name)), key=lambda each: each.order, default=None
         )
         if later is not None:
-            return _Next(later, [each.name for each in others if each.order < later.order], is_gone)
+            return _Next(later, [each.name for each in others if each.order < later.order], is_missing)
         if named is not None and named.st_size:
-            return _Next(_File(self.path, named), [each.name for each in others], is_gone)
+            return _Next(_File(self.path, named), [each.name for each in others], is_missing)
         return None
 
     def _tell_left_out(self, following: _Next) -> None:
         """Report files that were rotated between two that are read, and are not read."""
-        if following.is_gone and self._now is not None:
+        if following.is_missing and self._now is not None:
             self.log(
                 f"{self.path} was removed, or moved to where it can't be found, after {self._now.at} bytes of it were read; {following.file.name} "
                 "comes next, from its first byte. What had the name between the two, if it was rotated more than once, is left out",
@@ -358,7 +358,7 @@ class TailSpout(PositionSpout):
         files = []
         folders = {os.path.dirname(self.path), os.path.dirname(os.path.realpath(self.path))}
         if self._now is not None:
-            with suppress(OSError):  # of systems that don't tell it
+            with suppress(OSError):  # of systems without it
                 self._moved_to = os.path.dirname(os.readlink(f"/proc/self/fd/{self._now.file.fileno()}"))
         if self._moved_to is not None and os.access(self._moved_to, os.R_OK | os.X_OK):
             folders.add(self._moved_to)
@@ -434,9 +434,9 @@ class _Next(NamedTuple):
     Attributes:
         file: The next file.
         between: The names of all files that were written between the two.
-        is_gone: Whether the file that was read is not in the folder any more.
+        is_missing: Whether the file that was read is not in the folder any more.
     """
 
     file: _File
     between: list[str]
-    is_gone: bool
+    is_missing: bool

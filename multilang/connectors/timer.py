@@ -1,7 +1,7 @@
 """Tuples at intervals.
 
 Guarantee: none for what was due while the task was down, which is left out; each tuple that was emitted **at least once**
-while the task lives. On Storm and the embedded cluster; in a Spark job only with ``count``.
+while the task runs. On Storm and the embedded cluster; in a Spark job only with ``count``.
 """
 
 from __future__ import annotations

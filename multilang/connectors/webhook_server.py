@@ -16,9 +16,9 @@ from multilang.protocol.codec import loads, reason_against
 if TYPE_CHECKING:
     from typing import Any
 
-_MORE_CONNECTIONS = 32  # than there are requests that wait: to tell the others that there is no room
+_MORE_CONNECTIONS = 32  # than there are requests that wait: to answer the others with 503
 _MARGIN_SECS = 10.0  # for a request to arrive and an answer to leave
-_NO_ROOM = "there is no room now; send it again later"
+_FULL = "too many requests wait; send it again later"
 
 
 class Post:
@@ -52,13 +52,13 @@ class WebhookServer:
         json: Whether a body is JSON.
         most: The most requests that wait to be taken.
         max_body: The most bytes of a body.
-        answer_secs: Seconds after which a request that has no answer yet gets one that says so.
+        answer_secs: Seconds after which a request without an answer is answered 503.
 
     Raises:
         OSError: It can't listen there.
 
     Attributes:
-        waiting: The requests that nobody has taken yet.
+        waiting: The requests that the spout has not taken yet.
         http: The server that reads them.
     """
 
@@ -102,7 +102,7 @@ class WebhookServer:
         self._active = True
 
     def deactivate(self) -> None:
-        """Refuse those that wait, and those that come."""
+        """Refuse waiting and new requests."""
         self._active = False
         with suppress(Empty):
             while True:
@@ -117,10 +117,10 @@ class WebhookServer:
         size = self._size(request.head)
         shown = self._secret is not None  # the head has shown the secret; without one, a whole body admits
         if shown and not request.admit():
-            raise _later(_NO_ROOM)
+            raise _later(_FULL)
         data = await request.body(size)
         if not shown and not request.admit():
-            raise _later(_NO_ROOM)
+            raise _later(_FULL)
         try:
             text = data.decode()
             value = loads(text) if self._json else text
@@ -136,7 +136,7 @@ class WebhookServer:
                 raise Full
             self.waiting.put_nowait(post)
         except Full:
-            raise _later(_NO_ROOM) from None
+            raise _later(_FULL) from None
         if self._is_closing():
             post.answer(False)
         try:
@@ -148,7 +148,7 @@ class WebhookServer:
         return answer(HTTPStatus.OK, "done")
 
     def _is_closing(self) -> bool:
-        """Return whether nobody takes what waits any more; it may change at any moment."""
+        """Return whether waiting requests are not taken any more; it may change at any moment."""
         return not self._active
 
     def _size(self, head: Head) -> int:

@@ -1,8 +1,8 @@
 """HTTP as a source and a sink: what others POST, and POSTs to others. By the standard library.
 
 WebhookSpout, guarantee: **what was answered with 200 is done**: a POST is answered when its tuple is acked. It is answered
-503 when the tuple fails, takes too long, or there is no room, and not at all when the task dies: whoever sends it must send
-it again then, so at least once by the sender. On Storm and the embedded cluster with processes or in one process.
+503 when the tuple fails, takes too long, or too many wait, and not at all when the task dies: the sender must send it again
+then, so at least once by the sender. On Storm and the embedded cluster with processes or in one process.
 
 WebhookSink, guarantee: **at least once**: a tuple is acked when its POST was answered with 2xx, and fails otherwise, so that
 it is replayed. On every engine.
@@ -238,7 +238,7 @@ class WebhookSink(LingeringBolt):
         return dumps(row["value"] if list(row) == ["value"] else row).encode()
 
     def _post(self, body: bytes) -> str | None:
-        """Send a body; return what went wrong."""
+        """Send a body; return the problem, if there was one."""
         from http.client import HTTPException
         from urllib.error import HTTPError
         from urllib.request import Request
@@ -248,7 +248,7 @@ class WebhookSink(LingeringBolt):
         request = Request(self.url, body, self._head, method="POST")
         try:
             with opened(request, self.timeout_secs, self.timeout_secs, _MOST_ANSWER) as answer:
-                answer.read1(_MOST_READ)  # its status says all; of a body without end no more is waited for
+                answer.read1(_MOST_READ)  # only its status counts; an endless body is not read to its end
         except HTTPError as problem:
             with problem:
                 return f"it was answered {problem.code} {problem.reason}"

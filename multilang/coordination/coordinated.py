@@ -15,7 +15,7 @@ It differs from Storm's where Storm's loses a request or leaves it to a timeout:
 - more reports or tuples than possible fail the id, instead of never finishing it, and so does a second report of one task,
   which would stand for that of another if the id came again, in part;
 - if an id is used again after it expired, and the bolt acks a tuple of the time before, the id fails;
-- tuples that are held when an id expires are failed; an id lives at least as long as the message timeout, and forever
+- tuples that are held when an id expires are failed; an id is held at least as long as the message timeout, and forever
 if ``topology.enable.message.timeouts`` is false;
 - no emit waits for its task ids. They are counted as they arrive, and the reports wait for the last of them.
 """
@@ -60,7 +60,7 @@ class CoordinatedBolt(Wrapper):
 
     The wrapped bolt may have ``finished_id(id)`` (Storm's FinishedCallback), which may emit, and raises FailedException
     to fail the id. It may have ``timeout_id(id)`` (TimeoutCallback), which is called when an id has failed or expired,
-    to drop what the bolt keeps about it.
+    to drop the bolt's data about it.
 
     Args:
         wrapped: The bolt. A ShellBolt's program runs in each task, see ProgramBolt.
@@ -111,7 +111,7 @@ class CoordinatedBolt(Wrapper):
         self._due_reports = sum(1 if n == SINGLE else len(context.tasks(source)) for source, n in self.sources.items())
         self._emit, self._ack, self._fail = collector.emit, collector.ack, collector.fail
         self._received = collector.received
-        self._late: list[tuple[Tuple, Tracking]] = []  # tuples that were acked while ``process`` goes on
+        self._late: list[tuple[Tuple, Tracking]] = []  # tuples that were acked while ``process`` runs
         # A fair bolt works in a thread of its own, and meanwhile the last report may come to this thread.
         self._fair = self.wrapped if collector.takes_threads and isinstance(self.wrapped, KeyedFairBolt) else None
         if self._fair is not None:

@@ -71,7 +71,7 @@ class Counting:
             try:
                 info = get(values[0])
             except (IndexError, KeyError, TypeError):
-                info = None  # it can't be an id; ``emit`` says what is wrong with it
+                info = None  # it can't be an id; ``emit`` raises the reason
             if info is None:
                 if untracked is not None and untracked(values):
                     return []

@@ -1,4 +1,4 @@
-"""The bolt inside of a coordinated bolt, made from what a builder was given."""
+"""The bolt inside of a coordinated bolt, made from a builder's argument."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def delegate_of(bolt: type[Bolt | BatchBolt] | Bolt | BatchBolt | ShellBolt, whe
     A batch bolt or a program is wrapped in a bolt.
 
     Args:
-        bolt: What the builder was given.
+        bolt: The builder's argument.
         where: Its name in a TopologyError.
 
     Raises:

@@ -17,11 +17,11 @@ _TIMEOUT_SECS = 30  # Storm's default
 
 
 class Age:
-    """Counts ticks, and tells how old something may be to be kept.
+    """Counts ticks, and returns the age at which something expires.
 
     Something that came at ``now`` is dropped with the first tick at which the message timeout has surely passed: it
-    lives at least as long as the timeout, and less than two ticks longer. If ``topology.enable.message.timeouts`` is
-    false, it lives forever.
+    is held at least as long as the timeout, and less than two ticks longer. If ``topology.enable.message.timeouts`` is
+    false, it is held forever.
     """
 
     __slots__ = ("_life", "now")

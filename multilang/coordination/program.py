@@ -1,6 +1,6 @@
 """A bolt in another language inside a Python task, which counts its tuples.
 
-On Storm a shell bolt is a process of its own that talks only to Storm, so that nothing between it and its collector
+On Storm a shell bolt is a process of its own with a wire only to Storm, so that nothing between it and its collector
 could count tuples, as a coordinated bolt does. (In Java this works, since the shell bolt is an object there.) So a task
 in Python acts as Storm for the program, and the program's emits, acks and fails are the task's own.
 """
@@ -33,7 +33,7 @@ class ProgramBolt(Bolt):
     """Gives each tuple to the program of a ShellBolt, and waits until the program has acked or failed it.
 
     It does not suit a program that keeps tuples to ack them later. Ticks do not reach the program. Before an id is
-    finished, the program is asked for a sign of life: tuples that it emitted after an ack come before its answer, and
+    finished, the program gets a heartbeat: tuples that it emitted after an ack come before its answer, and
     belong to the id.
     """
 
@@ -122,7 +122,7 @@ class ProgramBolt(Bolt):
         self._conn.tuple(self._beat, None, HEARTBEAT_STREAM, SYSTEM_TASK, [])
 
     def _settle(self) -> None:
-        """Read the rest of what the program says about the tuples that it has finished."""
+        """Read the rest of the program's messages about the tuples that it has finished."""
         if self._beat not in self._conn.unfinished:
             self._ask()
             self._program.talk(lambda: self._beat not in self._conn.unfinished, "answer a heartbeat")

@@ -136,7 +136,7 @@ def _check_folder(folder: str) -> None:
 
 
 def _drop_stale(path: str) -> None:
-    """Remove the socket of a server that was killed. One that is alive keeps it, and ``bind`` then says so."""
+    """Remove the socket of a server that was killed. A running one keeps it, and ``bind`` then fails."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:
             probe.connect(path)

@@ -33,7 +33,7 @@ class AsyncDRPCClient:
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
         connections: The largest number of connections; more calls wait for a free one.
-        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.thrift.transport``,
+        conf: Entries of a storm.yaml for the login (``storm.thrift.transport``, ``drpc.thrift.transport``,
             ``java.security.auth.login.config``); None: no login.
     """
 
@@ -104,7 +104,7 @@ class AsyncDRPCClient:
             reader, writer = self._free.pop()
             if not reader.at_eof() and not writer.is_closing():
                 return reader, writer
-            writer.close()  # the server was started again since
+            writer.close()  # the server was restarted since
         return await self._open()
 
     async def _open(self) -> Pipe:

@@ -32,7 +32,7 @@ _DEFAULT = "default"
 
 
 class StepDeclarer:
-    """The object on which you say how tuples come to a step from the step before; ``add_bolt`` returns it.
+    """The declarer of a step's groupings, by which tuples come from the previous step; ``add_bolt`` returns it.
 
     Each method takes the stream of the step before, and returns the declarer, so that calls can be chained.
     """
@@ -84,7 +84,7 @@ class StepDeclarer:
         return self._add("global", (), stream)
 
     def none_grouping(self, stream: str = _DEFAULT) -> StepDeclarer:
-        """Say that the grouping does not matter. It is the same as shuffle.
+        """Use any grouping. It is the same as shuffle.
 
         Args:
             stream: The stream of the step before.
@@ -153,8 +153,8 @@ class LinearDRPCTopologyBuilder:
 
     The first step gets (request id, arguments). The first value of each tuple that a step emits is the request id. The
     last step emits (request id, result), once for each request. Steps are Bolts, BasicBolts, or BatchBolts; a BatchBolt
-    also learns when it has seen all tuples of a request. All methods raise TopologyError, which says what to write
-    instead.
+    also learns when it has seen all tuples of a request. All methods raise TopologyError, whose message has the
+    fix.
 
     Args:
         function: The function's name.
@@ -183,7 +183,7 @@ class LinearDRPCTopologyBuilder:
             conf: The bolt's own conf.
 
         Returns:
-            The declarer, on which you say how tuples come to the step. The first step needs no grouping.
+            The declarer, for the step's groupings. The first step needs none.
         """
         where = f"step {len(self._steps)} of {self.function!r}"
         is_class = isinstance(bolt, type)
@@ -252,7 +252,7 @@ class LinearDRPCTopologyBuilder:
         if not calls:
             if number:
                 raise TopologyError(
-                    f"step {number} of {self.function!r} gets no tuples; say how they come from step {number - 1}, such as "
+                    f"step {number} of {self.function!r} gets no tuples; give it a grouping from step {number - 1}, such as "
                     'add_bolt(...).fields_grouping("id")'
                 )
             method, arguments = ("fields_grouping", ("request",)) if id_stream else ("none_grouping", ())

@@ -25,11 +25,11 @@ class DRPCClient:
         host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for clients.
         timeout: Seconds that an answer may take; None: as long as the server allows.
-        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.thrift.transport``,
+        conf: Entries of a storm.yaml for the login (``storm.thrift.transport``, ``drpc.thrift.transport``,
             ``java.security.auth.login.config``); None: no login.
 
     Raises:
-        ConfigError: The conf's way to log in can't be kept.
+        ConfigError: The conf's login is not supported.
     """
 
     def __init__(

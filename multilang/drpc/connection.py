@@ -57,7 +57,7 @@ class Connection:
             raise
         except TimeoutError as error:
             self.close()
-            if self.timeout is None:  # the system's own timeout, for a host that is gone
+            if self.timeout is None:  # the system's own timeout, for a host that does not answer
                 raise DRPCConnectionError(f"{self}: {error}") from error
             raise DRPCTimeoutError(f"no answer of {self} within {self.timeout:g} seconds") from None
         except OSError as error:
@@ -76,7 +76,7 @@ class Connection:
 
     def _open(self) -> socket.socket:
         if self._socket is not None and _ended(self._socket):
-            self.close()  # the server was started again since the last call
+            self.close()  # the server was restarted since the last call
         if self._socket is None:
             try:
                 wire = addresses.connect(self.host, self.port, CONNECT_SECS)

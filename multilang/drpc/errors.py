@@ -9,7 +9,7 @@ KINDS = ("INTERNAL_ERROR", "SERVER_SHUTDOWN", "SERVER_TIMEOUT", "FAILED_REQUEST"
 
 
 class DRPCExecutionException(MultilangError):
-    """The server says that there will be no result (Storm's exception of this name).
+    """The server reports that there will be no result (Storm's exception of this name).
 
     Args:
         message: The reason.

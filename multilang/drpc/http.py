@@ -1,8 +1,8 @@
 """The HTTP interface: ``POST /drpc/<function>`` with the arguments as the body.
 
 Storm's has ``GET /drpc/<function>/<args>``, too. Any page that a browser shows may cause a GET, so that a GET executes
-nothing here. A page may also cause a POST, or point a name of its own to this machine: a request says by ``Origin`` and
-``Sec-Fetch-Site`` where it is from, and by ``Host`` what it asked for.
+nothing here. A page may also cause a POST, or point a name of its own to this machine: ``Origin`` and
+``Sec-Fetch-Site`` of a request have its source, and ``Host`` its target.
 """
 
 from __future__ import annotations

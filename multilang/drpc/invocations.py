@@ -36,7 +36,7 @@ class DRPCInvocationsClient:
         host: The server's host, or "unix:" and the folder of its sockets.
         port: The server's port for topologies.
         timeout: Seconds that an answer of the server may take; None: for ever.
-        conf: Entries of a storm.yaml that say how to log in (``storm.thrift.transport``, ``drpc.invocations.thrift.transport``,
+        conf: Entries of a storm.yaml for the login (``storm.thrift.transport``, ``drpc.invocations.thrift.transport``,
             ``java.security.auth.login.config``); None: no login.
     """
 

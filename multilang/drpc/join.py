@@ -38,7 +38,7 @@ class JoinResult(Bolt):
 
     Several tasks of the last step may work on a request. Then they report on the coordination stream how many results
     they sent. No result at all fails the request, and a second one is reported as an error. Unlike Storm's, this bolt
-    fails and forgets a half that waits for longer than the message timeout (see ``Age``).
+    fails and drops a half that waits for longer than the message timeout (see ``Age``).
 
     Args:
         source: The component whose tuples are (request, return-info). The tuples of others are (request, result).

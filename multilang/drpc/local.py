@@ -97,7 +97,7 @@ class LocalDRPC:
             topology: The topology.
             name: Its name; None: the topology's own.
             conf: Settings that override the topology's conf.
-            capture: The components whose tuples are kept; see LocalCluster.submit.
+            capture: The components whose tuples are stored; see LocalCluster.submit.
             inactive: Whether its spouts are deactivated at first.
 
         Returns:

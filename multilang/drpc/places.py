@@ -100,7 +100,7 @@ class ReturnPlaces:
     """The places that return-infos name. Each is connected to at its first use.
 
     Args:
-        conf: The topology's conf, which says how to log in.
+        conf: The topology's conf, with the login.
     """
 
     def __init__(self, conf: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ class ReturnPlaces:
         """Return the place at an address.
 
         Raises:
-            KeyError: It is a LocalDRPC that is gone.
+            KeyError: It is a LocalDRPC that was closed.
         """
         place = self._places.get((host, port))
         if place is None:
@@ -128,7 +128,7 @@ class ReturnPlaces:
         cause: str | DRPCExecutionException,
         log: Callable[[str, str], None],
     ) -> None:
-        """Tell a request's server why the request failed.
+        """Report to a request's server why the request failed.
 
         If the server can't be reached, its own timeout ends the request.
         """
@@ -138,7 +138,7 @@ class ReturnPlaces:
             self.at(host, port).fail(id, cause)
         except (OSError, KeyError) as error:
             self._not_before[host, port] = monotonic() + _PAUSE_SECS
-            log(f"the failure of request {id} can't be told to its DRPC server: {error}", "warn")
+            log(f"the failure of request {id} can't be reported to its DRPC server: {error}", "warn")
 
     def close(self) -> None:
         """Close all connections."""

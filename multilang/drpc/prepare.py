@@ -20,7 +20,7 @@ class PrepareRequest(BasicBolt):
     """A bolt that turns (args, return-info) into (request, args).
 
     It also emits (request, return) on ``ret``, and (request) on ``id``. Storm's ids are random numbers. Here an id also
-    names the request's server, so that any step can tell it of a failure.
+    names the request's server, so that any step can report a failure to it.
     """
 
     output_fields = ["request", "args"]
@@ -35,7 +35,7 @@ class PrepareRequest(BasicBolt):
 
 
 def request_id(return_info: Any) -> str:
-    """Return a new id that was never used before. A server that was started again may use its own ids again."""
+    """Return a new id that was never used before. A restarted server may use its own ids again."""
     own = f"{getrandbits(64):x}"
     try:
         id, host, port = target_of(return_info)
@@ -45,7 +45,7 @@ def request_id(return_info: Any) -> str:
 
 
 def server_of(request: Any) -> tuple[str, str, int] | None:
-    """Return the server's own id of a request, and the server's host and port; None if the id does not say."""
+    """Return the server's own id of a request, and the server's host and port; None if the id has none."""
     if not isinstance(request, str):
         return None
     _, _, there = request.partition("@")

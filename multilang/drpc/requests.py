@@ -178,7 +178,7 @@ class Requests:
         self._end(id, None, DRPCExecutionException(cause, FAILED_REQUEST) if isinstance(cause, str) else cause)
 
     def lost(self, owner: Hashable, grace_secs: float = 0.0) -> None:
-        """Note that an owner is gone and can't fail its requests any more: they fail after ``grace_secs``.
+        """Note that an owner has ended and can't fail its requests any more: they fail after ``grace_secs``.
 
         The time is for results that are on their way.
         """
@@ -198,11 +198,11 @@ class Requests:
                 self._end(id, None, DRPCExecutionException(why, FAILED_REQUEST))
 
     def forget(self, id: str) -> None:
-        """Drop a request: its client is gone."""
+        """Drop a request: its client has disconnected."""
         self._take(id)
 
     def expire(self) -> None:
-        """Fail requests that are older than the timeout, and those whose spout is gone for long enough."""
+        """Fail requests that are older than the timeout, and those whose spout ended long enough ago."""
         now = self._clock()
         while self._orphans:
             with self._lock:

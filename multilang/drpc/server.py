@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from multilang.drpc import addresses
 from multilang.drpc.connection import CLIENT_PORT, INVOCATIONS_PORT
 from multilang.drpc.errors import DRPCConnectionError
+from multilang.drpc.handlers import Handlers
 from multilang.drpc.requests import MAX_BYTES, MAX_WAITING, TIMEOUT_SECS, Requests
-from multilang.drpc.talks import Conversations
 from multilang.drpc.wires import FRAME_SECS, Bounds, Wire
 from multilang.listening.accepting import Connection, Listener
 from multilang.listening.http import stream
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _LOOK_SECS = 0.25  # between two looks for requests that are too old
 _LAST_SECS = 0.2  # that connections have at the end, since some have answers to send
-_TELL_SECS = 60.0  # between two warnings that no connection can be accepted
+_WARN_SECS = 60.0  # between two warnings that no connection can be accepted
 MAX_CONNECTIONS = 1000
 _log = logging.getLogger(__name__)
 ORPHAN_SECS = 5.0  # how long a request may wait for its result after its spout's connection has ended
@@ -84,22 +84,22 @@ class DRPCServer:
         self.max_connections = max_connections
         self.requests = Requests(timeout_secs, max_waiting, max_bytes)
         self._bounds = Bounds(max_bytes, frame_secs)
-        self._talks = Conversations(
+        self._handlers = Handlers(
             self.requests, orphan_secs, {each.lower() for each in ("localhost", host, *http_hosts)}
         )
         self._loop: LoopThread | None = None
         self._listeners: list[Listener] = []
         self._sockets: list[socket.socket] = []
-        self._told = float("-inf")
+        self._warned_at = float("-inf")
 
     @property
     def orphan_secs(self) -> float:
         """Seconds that requests may wait for their results after the connection of their spout has ended."""
-        return self._talks.orphan_secs
+        return self._handlers.orphan_secs
 
     @orphan_secs.setter
     def orphan_secs(self, secs: float) -> None:
-        self._talks.orphan_secs = secs
+        self._handlers.orphan_secs = secs
 
     @property
     def conf(self) -> dict[str, Any]:
@@ -144,13 +144,17 @@ class DRPCServer:
     # ---- the thread ----
 
     async def _open(self) -> None:
-        talks = self._talks
-        for name, talk in (("port", talks.client), ("invocations_port", talks.topology), ("http_port", talks.http)):
+        handlers = self._handlers
+        for name, handle in (
+            ("port", handlers.client),
+            ("invocations_port", handlers.topology),
+            ("http_port", handlers.http),
+        ):
             if getattr(self, name) is not None:
                 self._sockets.append(self._listen(name))
                 Listener(
                     self._sockets[-1],
-                    partial(self._serve, talk),
+                    partial(self._serve, handle),
                     anonymous=self.max_connections,
                     in_all=self.max_connections,
                     tell=self._tell,
@@ -159,7 +163,7 @@ class DRPCServer:
         self._looking = asyncio.create_task(self._look())
 
     async def _look(self) -> None:
-        """End what takes too long, until the server ends."""
+        """End requests that take too long, until the server ends."""
         while True:
             self.requests.expire()
             self._bounds.end_overdue()
@@ -190,18 +194,18 @@ class DRPCServer:
     def _tell(self, why: object) -> None:
         """Log that no connection could be accepted, once in a while: there are a thousand a second when descriptors end."""
         now = time.monotonic()
-        if now - self._told > _TELL_SECS:
-            self._told = now
+        if now - self._warned_at > _WARN_SECS:
+            self._warned_at = now
             _log.warning("the DRPC server on %s can't accept connections for now: %s", self.host, why)
 
     async def _serve(
-        self, talk: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, connection: Connection
+        self, handle: Callable[[Wire], Coroutine[Any, Any, None]], sock: socket.socket, connection: Connection
     ) -> None:
         wire = Wire(*await stream(sock), self._bounds, connection.admit, connection.rest)
         connection.end = wire.abort
         self._bounds.wires.add(wire)
         try:
-            await talk(wire)
+            await handle(wire)
         finally:
             await wire.close()
             self._bounds.wires.discard(wire)

@@ -78,7 +78,7 @@ class DRPCSpout(Spout):
         try:
             self._places[int(index)].fail(id, why)
         except OSError as error:
-            self.log(f"the failure of request {id} can't be told; it will time out: {error}", "warn")
+            self.log(f"the failure of request {id} can't be reported; it will time out: {error}", "warn")
 
     def close(self) -> None:
         for place in getattr(self, "_places", ()):

@@ -1,4 +1,4 @@
-"""The wrapper around each step of a DRPC topology, which tells the client why a request failed."""
+"""The wrapper around each step of a DRPC topology, which reports to the client why a request failed."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class DRPCStep(CoordinatedBolt):
             try:
                 info = get(values[0])
             except (LookupError, TypeError):
-                return emit(values, stream, *more, **named)  # which raises the error that says what is wrong
+                return emit(values, stream, *more, **named)  # which raises the error
             if info is None:
                 return [] if self.untracked(values) else emit(values, stream, *more, **named)
             if info.results:

@@ -1,7 +1,7 @@
 """The part of Thrift that DRPC needs: framed and binary, with strings, integers and structs. It does no I/O.
 
 It is written out here, since a topology's tasks on a cluster have Python and nothing else. ``drpc.thrift`` beside this
-file says the same as an interface definition; the tests compare the two.
+file equals an interface definition; the tests compare the two.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_FRAME = 16384000  # Thrift's own bound, bytes
-MAX_TEXT = MAX_FRAME - 4096  # bytes of one text, which leaves room for the rest of any message
+MAX_TEXT = MAX_FRAME - 4096  # bytes of one text, which leaves space for the rest of any message
 CALL, REPLY, EXCEPTION = 1, 2, 3
 STOP, I32, STRING, STRUCT = 0, 8, 11, 12
 UNKNOWN_METHOD = 1
@@ -185,8 +185,8 @@ def check_size(what: str, text: str) -> None:
 def answer_of(message: ThriftMessage, name: str, serial: int) -> Any:
     """Return the answer to a call: text, a dict, or None. Raise the exception that the server sent, or DRPCConnectionError for another type."""
     if message.kind == EXCEPTION:
-        said = message.fields.get(1, "no reason given")
-        raise DRPCConnectionError(f"the server refuses {name}: {said}", is_refusal=True)
+        reason = message.fields.get(1, "no reason given")
+        raise DRPCConnectionError(f"the server refuses {name}: {reason}", is_refusal=True)
     if message.kind != REPLY or message.name != name or message.serial != serial:
         raise DRPCConnectionError(f"{message.name!r} ({message.serial}) is no answer to {name!r} ({serial})")
     fields = message.fields

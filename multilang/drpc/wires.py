@@ -139,7 +139,7 @@ class Wire:
             self._going = None
 
     async def take_rest(self) -> None:
-        """Read what the other side still sends to which all was said."""
+        """Read the rest of a refused request."""
         self._going = self._soon()
         await take_rest(self.reader, self.writer)
 

@@ -1,4 +1,4 @@
-"""Running checksums of rows, by which a source is found to be the one that was.
+"""Running checksums of rows, which show that a source is the same as before.
 
 A checksum is computed row by row, so that it is the same however the rows are divided into pieces.
 """

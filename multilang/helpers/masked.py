@@ -17,7 +17,7 @@ MASK = "***"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 _WORDS = "passwords?|passwd|passphrase|passcode|authorization|pwd|secrets?|auth[._-]payload|token|(?:access|api|auth|bearer|refresh)[._-]?tokens|(?<!auto-)credentials?|creds|apikey|(?:(?<=[a-z][._-])|(?-i:(?<=[a-z])(?=P)))pass"
-# The word that tells is the last one: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
+# The last word counts: "source.secret.file" names a file, and "topology.auto-credentials" names classes.
 _KEY = (
     rf"(?:{_WORDS}|(?:secret|api|access|account|private|signing|encryption|session|shared|master|keystore)[._-]?keys?"
     r"|(?:access|amz)[._-]?signature|(?<=[?&])sig|key\.pem|(?:jaas|oauthbearer)\.config)"
@@ -25,7 +25,7 @@ _KEY = (
 _IS_SECRET = re.compile(rf"(?:.*[^a-z])?{_KEY}", re.IGNORECASE)
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-# In a text, nothing tells where a password ends: it may have quotes, commas, slashes and what else a text has after it. So
+# In a text, the end of a password is unknown: it may have quotes, commas, slashes and what else a text has after it. So
 # each pattern takes as much as may belong to it: rather too much is hidden than a part of a password shown.
 _SLASHES = r":(?:\\*/){2}"  # JSON may write a slash as \/
 _ADDRESSES = re.compile(rf"(?:[^\s,;|]|[,;|](?!\w+{_SLASHES}))+")  # a word, or a part of it that begins with an address

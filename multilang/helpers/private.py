@@ -130,7 +130,7 @@ def check_owner(path: str | Path, must_exist: bool = False) -> None:
 
     This account's, the folder's and root's may be there. They stay: in such a folder nobody else can replace them, if it is
     sticky, as /tmp is. So check what is about to be used after it was made or found, and with ``must_exist``: what another
-    account put there can be gone at the check, and back at the use.
+    account put there can be missing at the check, and back at the use.
 
     Args:
         path: The file or folder.
@@ -173,7 +173,7 @@ def check_owners(path: str | Path, must_exist: bool = False) -> None:
 
 
 def check_code(path: str | Path) -> None:
-    """Refuse a file that says what is run unless this account, root and their groups alone can have written it.
+    """Refuse a file with code unless this account, root and their groups alone can have written it.
 
     Nor may another account, or everybody, make files in its folder, beside which other code is found, or replace a folder on
     the way to it. What is below the folders that the environment variable MULTILANG_TRUSTED_FOLDERS names is not looked at.

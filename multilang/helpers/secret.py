@@ -20,7 +20,7 @@ _LONGEST = 1 << 20  # bytes of a file: a key, never a disk
 
 
 class Secret:
-    """A password or key whose text only ``reveal`` tells: it is shown as ``***``, wherever it is printed or formatted.
+    """A password or key whose text only ``reveal`` returns: it is shown as ``***``, wherever it is printed or formatted.
 
     >>> print(Secret("hunter2", "the password"))
     ***

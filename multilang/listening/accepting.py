@@ -54,7 +54,7 @@ class Connection:
         self.rank: dict[Connection, None] = {}  # the list of its listener that it is in
 
     def admit(self) -> bool:
-        """Note that it may stay while something is done for it; False if it was ended, or as many are admitted as may be."""
+        """Admit it, and mark it as busy; False if it was ended, or as many are admitted as may be."""
         listener = self._listener
         if self not in self.rank:
             return False
@@ -67,7 +67,7 @@ class Connection:
         return True
 
     def rest(self) -> None:
-        """Note that nothing is done for it any more: admitted as it is, it gives way where there is no anonymous one."""
+        """Mark it as idle: it may be ended for a new connection where there is no anonymous one."""
         if self in self._listener.busy:
             self.move(self._listener.idle)
 
@@ -90,8 +90,9 @@ class Listener:
             one the new one. None: anonymous and admitted.
         anonymous_secs: Seconds after which an anonymous connection is ended; None: never.
         greets: Whether ``serve`` speaks first; otherwise it begins when a connection has sent something.
-        tell: Told why no connection can be accepted.
-        peers: The listeners of this process, which share its descriptors: where those end, the most anonymous ones give way.
+        tell: Called with the reason why no connection can be accepted.
+        peers: The listeners of this process, which share its descriptors: without a free one, the listener with the most
+            anonymous connections ends one.
 
     Attributes:
         silent: The anonymous connections that have sent nothing, the oldest first, as in each of these.
@@ -169,7 +170,7 @@ class Listener:
             except OSError as error:
                 self._no_descriptor(error)
                 return
-            if not self._has_room():
+            if not self._is_below_limits():
                 sock.close()
                 return
             sock.setblocking(False)
@@ -184,8 +185,8 @@ class Listener:
             if self._look(connection):
                 return
 
-    def _has_room(self) -> bool:
-        """Return whether one more has room, after one that it is to replace was ended."""
+    def _is_below_limits(self) -> bool:
+        """Return whether one more may be accepted, after another one was ended for it if need be."""
         anonymous = len(self.silent) + len(self.anonymous)
         if self._in_all is not None and anonymous + len(self.idle) + len(self.busy) >= self._in_all:
             if self._end_first(self.silent, self.anonymous, self.idle):
@@ -195,7 +196,7 @@ class Listener:
         return anonymous < self._most_anonymous or self._end_first(self.silent, self.anonymous)
 
     def _no_descriptor(self, error: OSError) -> None:
-        """Let an anonymous connection give way, which holds a descriptor, or accept nothing for a while."""
+        """End an anonymous connection, which holds a descriptor, or accept nothing for a while."""
         self._tell(error)
         peer = max(self._peers, key=lambda each: len(each.silent) + len(each.anonymous))
         if not peer._end_first(peer.silent, peer.anonymous):
@@ -210,7 +211,7 @@ class Listener:
             return False
         except OSError:
             sent = b""
-        if not sent:  # it is gone
+        if not sent:  # the client has closed it
             self._end(connection)
             return False
         self._loop.remove_reader(connection.sock)
@@ -223,7 +224,7 @@ class Listener:
         connection.task.add_done_callback(partial(self._over, connection))
 
     async def _served(self, connection: Connection) -> None:
-        with suppress(OSError, EOFError, asyncio.CancelledError):  # the other side is gone, or was ended
+        with suppress(OSError, EOFError, asyncio.CancelledError):  # the other side has closed it, or it was ended
             await self._serve(connection.sock, connection)
 
     def _over(self, connection: Connection, _task: asyncio.Task[None]) -> None:

@@ -1,4 +1,4 @@
-"""Checks of who sends a request, and from where: its secret, and its fields ``Host``, ``Origin`` and ``Sec-Fetch-Site``."""
+"""Checks of a request's secret and origin, by its fields ``Host``, ``Origin`` and ``Sec-Fetch-Site``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def is_secret(given: str, secret: str) -> bool:
-    """Return whether a text that was sent is the secret, in a time that tells nothing of it."""
+    """Return whether a text that was sent is the secret, in constant time."""
     return compare_digest(given.encode("latin-1", "replace"), secret.encode())
 
 
@@ -32,7 +32,7 @@ def asks_for(fields: Mapping[str, str], names: Collection[str]) -> bool:
 
 
 def is_from_elsewhere(fields: Mapping[str, str]) -> bool:
-    """Return whether the page of another site caused a request, as far as the browser says where it comes from.
+    """Return whether the page of another site caused a request, if the browser reports its origin.
 
     Args:
         fields: The request's fields, by their names in small letters.

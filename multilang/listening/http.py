@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Refused(MultilangError):
-    """A request gets an answer that says why it is not done.
+    """A request is refused with a reason.
 
     Args:
         status: The answer's status.
@@ -59,7 +59,7 @@ class Head:
         self.fields = fields
 
     def size(self, most: int) -> int:
-        """Return the number of the body's bytes. Raises Refused if that is not said, or is more than ``most``."""
+        """Return the number of the body's bytes. Raises Refused if it is not given, or is more than ``most``."""
         size = self.fields.get("content-length", "")
         if not size.isdecimal() or "transfer-encoding" in self.fields:
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "a POST says its Content-Length")
@@ -117,7 +117,7 @@ def answer(status: HTTPStatus, body: str | bytes, fields: Mapping[str, str] | No
 
 
 async def take_rest(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Read what a client still sends to which all was said: closing with something unread would drop that on its way."""
+    """Read the rest of a refused request: closing with unread bytes could drop the answer on its way."""
     writer.transport.set_write_buffer_limits(0)
     await writer.drain()
     writer.write_eof()
@@ -143,7 +143,7 @@ class Request:
 
     Attributes:
         head: The head.
-        admit: Admits the request's connection, so that it gives way to no other one; False if as many are admitted as may be.
+        admit: Admits the request's connection, so that it is not ended for another one; False if as many are admitted as may be.
     """
 
     def __init__(self, head: Head, reader: asyncio.StreamReader, admit: Callable[[], bool]) -> None:
@@ -233,7 +233,7 @@ class HttpServer:
             raise
         except Exception:  # noqa: BLE001 - whatever it is, the next one may be answered
             _log.exception("a request for %s could not be answered", request.head.path)
-            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed; the server's log says why") from None
+            raise Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed; the server's log has the reason") from None
 
 
 def _no_request() -> Refused:

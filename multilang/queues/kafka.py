@@ -1,13 +1,13 @@
-"""A topic of Kafka as the source of a plain topology: a consumer group divides its partitions and keeps its offsets.
+"""A topic of Kafka as the source of a plain topology: a consumer group divides its partitions and stores its offsets.
 
-For each partition of a group, Kafka keeps one offset, which says that all messages before it are done. So the offset
-after a message is committed when the tuple trees of that message and of all earlier ones in its partition are done. A
-late message holds back the offset, but not the other messages.
+For each partition of a group, Kafka stores one offset: all messages before it are done. So the offset after a message is
+committed when the tuple trees of that message and of all earlier ones in its partition are done. A late message holds
+back the offset, but not the other messages.
 
 A task has a partition until the group takes it away (a *rebalance*). From then on, the next owner emits what was in
-flight: it begins at the committed offset, and a late ack commits nothing. A task that was stopped and wakes up may
-still take itself for the owner after the group has gone on without it. Its commit carries an old generation of the
-group, and Kafka refuses it.
+flight: it begins at the committed offset, and a late ack commits nothing. A task that was stopped and is resumed may
+still take itself for the owner after the group has excluded it. Its commit carries an old generation of the group, and
+Kafka refuses it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PATIENCE_SECS = 5.0  # with brokers that don't answer
 _WAIT_SECS = 0.05  # for a message in next_tuple, unless all partitions are at their end
-_LISTEN_SECS = 1.0  # between two looks for news of the group, while there is no room for a message
+_LISTEN_SECS = 1.0  # between two looks for news of the group, while no message can be emitted
 _REFRESH_SECS = 10  # until the topic is asked for further partitions
 _QUIET_SECS = 10.0  # before the same error is reported again
 _SILENCE_SECS = 300.0  # until the group excludes a task that asks for nothing
@@ -57,11 +57,11 @@ class _TopicError(Exception):
 class _Partition:
     """A partition that the task has: its offsets in flight, in order, and how much of it was committed."""
 
-    __slots__ = ("asked", "at_end", "next", "serial", "under_way")
+    __slots__ = ("asked", "at_end", "in_flight", "next", "serial")
 
     def __init__(self, serial: int) -> None:
         self.serial = serial  # differs each time that this task gets the partition
-        self.under_way: dict[int, None] = {}
+        self.in_flight: dict[int, None] = {}
         self.next: int | None = None  # the offset after the last message that was read
         self.asked: int | None = None  # the last offset that Kafka was asked to commit, and has not refused
         self.at_end = False
@@ -69,7 +69,7 @@ class _Partition:
     @property
     def done(self) -> int | None:
         """The offset before which everything is done; None if nothing is known yet."""
-        return next(iter(self.under_way), self.next)
+        return next(iter(self.in_flight), self.next)
 
 
 class KafkaSpout(ReliableSpout):
@@ -86,7 +86,7 @@ class KafkaSpout(ReliableSpout):
             messages.
         fields: The parts of a message that are fields: ``value``, ``key``, ``timestamp`` (milliseconds), ``partition``,
             ``offset``. Key and value are text in UTF-8.
-        session_secs: Seconds without a sign of life from a task after which Kafka gives its partitions to others.
+        session_secs: Seconds without a heartbeat from a task after which Kafka gives its partitions to others.
         options: Further settings of librdkafka, such as ``{"security.protocol": "SSL"}``, over those of the conf's
             ``multilang.kafka.options``. One that is secret may name its place: ``{"sasl.password": {"env": NAME}}``.
 
@@ -136,7 +136,7 @@ class KafkaSpout(ReliableSpout):
         return str(tup_id).rsplit("/", 1)[0]
 
     @property
-    def kept_elsewhere(self) -> tuple[str, ...]:
+    def stored_elsewhere(self) -> tuple[str, ...]:
         """Always, by the group; a state is compared with it by a note where positions of spouts are, see ``multilang.state.witness``."""
         return ()
 
@@ -145,19 +145,19 @@ class KafkaSpout(ReliableSpout):
         self._topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
         self._fields = list(self.output_fields or ())
         self._partitions: dict[int, _Partition] = {}
-        self._given: dict[str, tuple[_Partition, int]] = {}  # message id -> what it is of
-        self._astray: dict[int, int | None] = {}  # partition -> the offset that is not there; None: none was committed
-        self._ahead: deque[Any] = deque()  # what came while there was no room for messages
+        self._emitted: dict[str, tuple[_Partition, int]] = {}  # by message id
+        self._missing: dict[int, int | None] = {}  # partition -> the offset that is not there; None: none was committed
+        self._ahead: deque[Any] = deque()  # messages and events that arrived while no message could be emitted
         self._paused = False
         self._joined = False
         self._closing = False  # closing runs in a thread of its own, which can't log or report
         self._member: str | None = None
         self._serials = 0
         self._commit_at = self._listen_at = 0.0
-        self._told = False
-        self._last_told, self._quiet_until = "", 0.0
-        self._gone_on = f"group {self.group!r} of {self._topic.where} went on without this task"
-        # For as long as a tuple may take, there may be no room for another one, and so no call of next_tuple.
+        self._is_reported = False
+        self._last_report, self._quiet_until = "", 0.0
+        self._excluded = f"group {self.group!r} of {self._topic.where} has excluded this task"
+        # While max.spout.pending tuples are in flight, next_tuple is not called, at most for as long as a tuple may take.
         silence = max(_SILENCE_SECS, self.session_secs, 3 * (conf.get("topology.message.timeout.secs") or 0))
         topic = Topic(self.servers, self.topic, self._options(conf), _TopicError)
         self._rest = Rest(topic, self.group, self.session_secs, self.clock, self.log)
@@ -171,7 +171,7 @@ class KafkaSpout(ReliableSpout):
                 "max.poll.interval.ms": int(min(silence, _LONGEST_SILENCE_SECS) * 1000),
                 "topic.metadata.refresh.interval.ms": _REFRESH_SECS * 1000,
                 "on_commit": self._committed,
-                "error_cb": self._away,
+                "error_cb": self._broker_error,
             }
         )
         self._consumer.subscribe([self.topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
@@ -179,7 +179,7 @@ class KafkaSpout(ReliableSpout):
     def next_tuple(self) -> None:
         if self.clock() >= self._commit_at:
             self._commit(self._partitions)
-        if self._astray:
+        if self._missing:
             self._place()
         if self._paused and not self._ahead:
             self._consumer.resume(self._consumer.assignment())
@@ -187,7 +187,7 @@ class KafkaSpout(ReliableSpout):
         wait_secs = 0.0 if self._at_end() else _WAIT_SECS
         while (message := self._ahead.popleft() if self._ahead else self._consumer.poll(wait_secs)) is not None:
             if message.error() is not None:
-                self._heard(message)
+                self._process_event(message)
             elif self._give(message):
                 return
 
@@ -212,15 +212,15 @@ class KafkaSpout(ReliableSpout):
     def exhausted(self) -> bool | None:
         """Return None if the group has read what was there, in the partitions of other tasks too, else False."""
         if self._closing:
-            return None  # there is nobody left to ask
-        if self._ahead or not self._at_end() or any(each.under_way for each in self._partitions.values()):
+            return None  # the consumer is closed, so that Kafka can't be asked
+        if self._ahead or not self._at_end() or any(each.in_flight for each in self._partitions.values()):
             return False
         if self._rest.is_due:
             self._commit(self._partitions)  # the other tasks look at what is committed
         try:
             return None if self._rest.is_read(self._partitions, self._consumer.memberid()) else False
         except _TopicError as problem:
-            self._tell(str(problem))
+            self._report_once(str(problem))
             return False
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class KafkaSpout(ReliableSpout):
         partition = self._partitions.get(number)
         if partition is None:
             return False
-        self._told = partition.at_end = False
+        self._is_reported = partition.at_end = False
         partition.next = offset + 1
         try:
             values = self._topic.row(message, self._fields)
@@ -255,40 +255,40 @@ class KafkaSpout(ReliableSpout):
             self.report_error(f"{problem}; the message is left out")
             return False
         tup_id = f"{number}/{offset}/{partition.serial}"
-        partition.under_way[offset] = None
-        self._given[tup_id] = partition, offset
+        partition.in_flight[offset] = None
+        self._emitted[tup_id] = partition, offset
         self.emit(values, tup_id)
         return True
 
     def _done(self, tup_id: Any) -> None:
-        found = self._given.pop(tup_id, None)
+        found = self._emitted.pop(tup_id, None)
         if found is not None:
             partition, offset = found
-            del partition.under_way[offset]
+            del partition.in_flight[offset]
             if self.clock() >= self._commit_at:  # next_tuple is not called while the topology is deactivated
                 self._commit(self._partitions)
 
     def _at_end(self) -> bool:
-        return self._joined and not self._astray and all(each.at_end for each in self._partitions.values())
+        return self._joined and not self._missing and all(each.at_end for each in self._partitions.values())
 
     def _listen(self) -> None:
-        """Get news of the group while there is no room for a message: a task that never asks holds up a rebalance."""
+        """Get news of the group while no message can be emitted: a task that never polls holds up a rebalance."""
         self._listen_at = self.clock() + _LISTEN_SECS
         if not self._paused:
             self._consumer.pause(self._consumer.assignment())
             self._paused = True
         message = self._consumer.poll(0)
         if message is not None:
-            # What is said of a partition, such as where it ends, is true behind the messages that wait for room.
+            # An event of a partition, such as its end, counts behind the partition's messages that wait here.
             waits = any(each.partition() == message.partition() for each in self._ahead)
             if message.error() is None or (waits and not message.error().fatal()):
                 self._ahead.append(message)
             else:
-                self._heard(message)
+                self._process_event(message)
         if self.clock() >= self._commit_at:
             self._commit(self._partitions)
 
-    def _heard(self, message: Any) -> None:
+    def _process_event(self, message: Any) -> None:
         """Process an event that librdkafka gives in place of a message."""
         error, errors = message.error(), self._topic.kafka.KafkaError
         if error.fatal():
@@ -298,32 +298,32 @@ class KafkaSpout(ReliableSpout):
             if partition is not None:
                 partition.at_end = True
                 partition.next = message.offset()  # the last offsets may be marks of Kafka's transactions
-                self._told = False
+                self._is_reported = False
         elif error.code() == errors._AUTO_OFFSET_RESET:
             if partition is not None:
                 offset = message.offset()
-                self._astray[message.partition()] = offset if offset is not None and offset >= 0 else None
+                self._missing[message.partition()] = offset if offset is not None and offset >= 0 else None
         elif error.code() == errors._MAX_POLL_EXCEEDED:
-            self.log(f"{self._gone_on}, which asked for no message for long: {error.str()}")
+            self.log(f"{self._excluded}, which asked for no message for long: {error.str()}")
         else:
-            self._tell(f"{self._topic.where} can't be read: {error.str()}")
+            self._report_once(f"{self._topic.where} can't be read: {error.str()}")
 
     def _place(self) -> None:
-        """Go on from the first message in partitions whose next offset is not there."""
-        for number, missing in list(self._astray.items()):
+        """Resume from the first message in partitions whose next offset is missing."""
+        for number, missing in list(self._missing.items()):
             start = self._topic.kafka.OFFSET_BEGINNING
             if missing is not None:
                 try:
                     start, end = self._topic.ends(self._consumer, number, PATIENCE_SECS)
                 except _TopicError as problem:
-                    self._tell(str(problem))
+                    self._report_once(str(problem))
                     return
                 where = f"partition {number} of {self._topic.where}"
                 if missing < start:
                     self._partitions[number].next = start
                     self.report_error(
                         f"messages {missing} to {start - 1} of {where} were removed (retention.ms, retention.bytes) before they were "
-                        "acked: those that were not under way are lost"
+                        "acked: those that were not in flight are lost"
                     )
                 else:
                     self._drop([number])
@@ -332,7 +332,7 @@ class KafkaSpout(ReliableSpout):
                         f"{where} has offsets from {start} to {end}, and {missing} is to be read: the topic was made anew, or has "
                         "lost its end; it is read from its first message on"
                     )
-            self._astray.pop(number, None)
+            self._missing.pop(number, None)
             self._consumer.incremental_unassign([self._topic.at(number)])
             self._consumer.incremental_assign([self._topic.at(number, start)])
 
@@ -352,7 +352,7 @@ class KafkaSpout(ReliableSpout):
         try:
             self._consumer.commit(offsets=[offset for _, offset in news], asynchronous=True)
         except self._topic.kafka.KafkaException as problem:
-            self._tell(f"offsets of {self._topic.where} can't be committed: {problem.args[0].str()}")
+            self._report_once(f"offsets of {self._topic.where} can't be committed: {problem.args[0].str()}")
             return
         for partition, offset in news:
             partition.asked = offset.offset
@@ -367,17 +367,17 @@ class KafkaSpout(ReliableSpout):
         if self._closing:
             return
         if not refused:
-            self._told = False
+            self._is_reported = False
             return
         why = error or refused[0].error
         what = f"offsets of {self._topic.where} can't be committed: {why.str()}"
         if why.code() in (errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID):
-            self.log(f"{what}; {self._gone_on}, and others have its partitions")
+            self.log(f"{what}; {self._excluded}, and others have its partitions")
         elif why.code() != errors.REBALANCE_IN_PROGRESS:
-            self._tell(what)
+            self._report_once(what)
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
-        self._told = False
+        self._is_reported = False
         self._joined = True
         self._member = consumer.memberid()
         self._rest.changed()
@@ -397,7 +397,7 @@ class KafkaSpout(ReliableSpout):
         numbers = [each.partition for each in partitions]
         self._drop(numbers)
         if numbers and not self._closing:
-            self.log(f"{self._gone_on}; what it had under way of partitions {sorted(numbers)} is given again")
+            self.log(f"{self._excluded}; what it had in flight of partitions {sorted(numbers)} is replayed")
 
     def _begun(self) -> _Partition:
         self._serials += 1
@@ -406,28 +406,28 @@ class KafkaSpout(ReliableSpout):
     def _drop(self, numbers: Sequence[int]) -> None:
         """Forget what is in flight in these partitions, without replay or commit: the next owner emits it again."""
         for number in numbers:
-            self._astray.pop(number, None)
+            self._missing.pop(number, None)
             partition = self._partitions.pop(number, None)
-            for offset in partition.under_way if partition is not None else ():
+            for offset in partition.in_flight if partition is not None else ():
                 tup_id = f"{number}/{offset}/{partition.serial}"  # type: ignore[union-attr]
-                for known in (self._given, self._sent, self._due, self._held):
+                for known in (self._emitted, self._sent, self._due, self._held):
                     known.pop(tup_id, None)
         self._ahead = deque(each for each in self._ahead if each.partition() not in numbers)
 
-    def _away(self, error: Any) -> None:
-        """Report what librdkafka says of brokers. One broken connection is ignored while there are other brokers."""
+    def _broker_error(self, error: Any) -> None:
+        """Report an error of the brokers. One broken connection is ignored while there are other brokers."""
         errors = self._topic.kafka.KafkaError
         if error.code() == errors._ALL_BROKERS_DOWN:
-            self._tell(f"{self._topic.where} does not answer: start a broker there, or name another")
+            self._report_once(f"{self._topic.where} does not answer: start a broker there, or name another")
         elif error.code() not in (errors._TRANSPORT, errors._RESOLVE) and not error.fatal():
-            self._tell(f"{self._topic.where} can't be used: {error.str()}")
+            self._report_once(f"{self._topic.where} can't be used: {error.str()}")
 
-    def _tell(self, text: str) -> None:
+    def _report_once(self, text: str) -> None:
         now = self.clock()
-        late = text == self._last_told and now < self._quiet_until  # librdkafka may report an error after it is over
-        if not (self._told or self._closing or late):
-            self._told = True
-            self._last_told, self._quiet_until = text, now + _QUIET_SECS
+        late = text == self._last_report and now < self._quiet_until  # librdkafka may report an error after it is over
+        if not (self._is_reported or self._closing or late):
+            self._is_reported = True
+            self._last_report, self._quiet_until = text, now + _QUIET_SECS
             self.report_error(f"{text}; it is tried again until it works")
 
 

@@ -1,8 +1,8 @@
 """The messages that a consumer group has not read yet, in the partitions that a task of it does not have.
 
-A task that has read all of its own partitions may still get others: one that is just going over from task to task belongs
-to nobody for a moment, and one whose owner was killed until the group has noticed. So a task asks Kafka whether the
-group has committed these partitions up to their end.
+A task that has read all of its own partitions may still get others: a partition has no owner for a moment in a rebalance,
+and after its owner was killed, until the group has noticed. So a task asks Kafka whether the group has committed these
+partitions up to their end.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _LONGER_SECS = 5.0  # patience with what is seldom asked, by a connection of its
 
 
 class Rest:
-    """The partitions of a topic that other members of the group have, or nobody.
+    """The partitions of a topic that other members of the group have, or no member.
 
-    What comes later is not waited for: a partition counts as read when the group has committed it up to where it ended at
-    the first look.
+    Later messages are not waited for: a partition counts as read when the group has committed it up to its end at the
+    first look.
 
     Kafka is asked by a client that is no member of the group: a member's connections wait for messages most of the time.
 
     Args:
         topic: The topic.
         group: The group.
-        wait_secs: Seconds for which no member of the group came or went, after which messages that a member has, and has
-            not committed, are left to it.
+        wait_secs: Seconds without a change of the group's members, after which messages that a member has, and has not
+            committed, are left to it.
         clock: The present time, in seconds.
-        tell: Called with what is left to others.
+        log: Logs what is left to others.
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class Rest:
         group: str,
         wait_secs: float,
         clock: Callable[[], float],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
     ) -> None:
         self._topic = topic
         self._client: Any = None
         self._group = group
         self._wait_secs = wait_secs
         self._clock = clock
-        self._tell = tell
+        self._log = log
         self.changed()
 
     def changed(self) -> None:
-        """Forget what is known: the partitions are divided anew."""
+        """Forget all answers of Kafka, after a rebalance."""
         self._ends: dict[int, int] = {}  # partition -> where it ended at the first look; only where messages are unread
         self._is_read = False
         self._look_at = float("-inf")
@@ -80,7 +80,7 @@ class Rest:
             member: Its id in the group.
 
         Raises:
-            Exception: The topic's error: Kafka can't tell. It is asked again after a while.
+            Exception: The topic's error: Kafka does not answer. It is asked again after a while.
         """
         if self.is_due:
             self._is_read = False
@@ -115,18 +115,18 @@ class Rest:
                     self._ends[number] = end
         known = [number for number in others if number not in new]
         unread += [number for number in known if committed[number] < self._ends[number]]
-        # What is read is looked at anew next time, as far as it goes then.
+        # The end of a partition that is read is asked for anew next time.
         self._ends = {number: end for number, end in self._ends.items() if number in unread}
         return unread
 
     def _others_have(self, unread: list[int], member: str) -> bool:
-        """Return whether other members have these partitions, which then answer for them."""
+        """Return whether other members have these partitions."""
         members = self._topic.members(self._group, _LONGER_SECS)
         if members is None or any(members.get(number, member) == member for number in unread):
             return False
         if self._left != unread:
             self._left = unread
-            self._tell(
+            self._log(
                 f"partitions {unread} of {self._topic.where} are with other members of group {self._group!r}, which have not "
                 f"committed them to their end for {self._wait_secs:g} seconds; they are left to these"
             )

@@ -1,11 +1,11 @@
-"""A Redis Stream as the source of a plain topology: a consumer group divides its entries and keeps their acks.
+"""A Redis Stream as the source of a plain topology: a consumer group divides its entries and stores their acks.
 
 Each task is a consumer of its own, ``TOPOLOGY/COMPONENT/TASK``. Entries that it got and did not ack (XACK) stay in its
-list of pending entries, whatever is killed, and a task that is started again begins with these. If a consumer asks for
-nothing for ``claim_idle_secs`` (its task is gone), the others take its entries over.
+list of pending entries, whatever is killed, and a restarted task begins with these. If a consumer asks for nothing for
+``claim_idle_secs`` (its task has ended), the others take its entries over.
 
-An ack says that one entry is done, and moves no position. So a late ack is right, even if it comes from a task that was
-stopped and whose entries others have by now.
+An ack is for one entry, and moves no position. So a late ack is right, even one from a task that was stopped and whose
+entries others have by now.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ACK_SECS = 0.1  # how long an ack waits for others, so that one command sends m
 _REST_SECS = 0.5  # after a Redis did not answer
 _AT_ONCE = 1000
 _LOOK_SECS = 0.25  # between two looks at what other consumers have
-_NOTED_MS = 1000.0  # for which another consumer may be busy before it is told that it is waited for
+_NOTED_MS = 1000.0  # for which another consumer may be busy before the wait for it is logged
 
 
 class RedisStreamSpout(ReliableSpout):
@@ -51,8 +51,9 @@ class RedisStreamSpout(ReliableSpout):
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
         claim_idle_secs: Seconds in which a consumer asked for nothing, after which others take its entries over.
-        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
-            ``cert`` and ``key``, each optional; missing ones are those of the conf's ``multilang.redis.access``.
+        access: The credentials, if the server authenticates its clients: ``user``, ``password`` (a Secret, or its place),
+            ``tls``, ``ca``, ``cert`` and ``key``, each optional; missing ones are those of the conf's
+            ``multilang.redis.access``.
 
     Attributes:
         max_replays: How often a failed entry is replayed before it is given up; None: until it is acked.
@@ -91,7 +92,7 @@ class RedisStreamSpout(ReliableSpout):
         self._where = f"stream {stream!r} in {place(self.settings)}"
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Ask Redis once, with a short patience since somebody waits for the answer."""
+        """Make the group, with a short timeout since somebody waits for the answer."""
         super().check_start(conf)
         client = connect(with_access(conf, self.settings), "a spout of a Redis Stream", HASTE_SECS)
         try:
@@ -116,9 +117,9 @@ class RedisStreamSpout(ReliableSpout):
         self._ack_at = 0.0
         self._claim_at = self.clock() + self.claim_idle_secs
         self._rest_until = 0.0
-        self._told = False
-        self._removed = 0  # of the entries, when some were told to be lost
-        self._deleted = b"0-0"  # the last one that was told to be deleted
+        self._is_reported = False
+        self._removed = 0  # the number of removed entries at the last report of lost ones
+        self._deleted = b"0-0"  # the last deleted entry that was reported
         self._show_at = 0.0
         self._pending = 0  # entries that the group has given and that are not acked
         self._forget_others()
@@ -128,11 +129,11 @@ class RedisStreamSpout(ReliableSpout):
             if self.clock() < self._rest_until:
                 return
             try:
-                self._tell_acks()
+                self._send_acks()
                 self._read()
-                self._told = False
+                self._is_reported = False
             except StateError as problem:
-                self._tell(problem)
+                self._report_once(problem)
         entries = self._entries
         while entries:
             id, entry = entries.popleft()
@@ -144,7 +145,7 @@ class RedisStreamSpout(ReliableSpout):
                 return
 
     def exhausted(self) -> bool | None:
-        """Return None if the group has given all entries, and consumers that are gone have left none unacked, else False."""
+        """Return None if the group has given all entries, and none is unacked with a consumer that may have ended, else False."""
         if self._entries or self._after is not None or self._sent:
             return False
         if self._pending and self.clock() >= self._look_at:
@@ -153,7 +154,7 @@ class RedisStreamSpout(ReliableSpout):
             try:
                 self._others_hold = self._look()
             except StateError as problem:
-                self._tell(problem)
+                self._report_once(problem)
         return False if self._pending and self._others_hold else None
 
     def ack(self, tup_id: Any) -> None:
@@ -171,20 +172,20 @@ class RedisStreamSpout(ReliableSpout):
     def replay(self) -> bool:
         if self._acks and self.clock() >= self._ack_at:
             try:
-                self._tell_acks()
+                self._send_acks()
             except StateError as problem:
-                self._tell(problem)
+                self._report_once(problem)
         return super().replay()
 
     @property
-    def kept_elsewhere(self) -> tuple[str, ...]:
+    def stored_elsewhere(self) -> tuple[str, ...]:
         """Always, by the group; a state is compared with it by a note where positions of spouts are, see ``multilang.state.witness``."""
         return ()
 
     def close(self) -> None:
         if hasattr(self, "_client"):
             try:
-                self._tell_acks()
+                self._send_acks()
             finally:
                 self._client.close()
 
@@ -195,14 +196,14 @@ class RedisStreamSpout(ReliableSpout):
             self._ack_at = self.clock() + _ACK_SECS
         self._acks.append(id)
 
-    def _tell_acks(self) -> None:
+    def _send_acks(self) -> None:
         while self._acks:
             with translated_errors(self._where):
                 self._client.xack(self.stream, self.group, *self._acks[:_AT_ONCE])
             del self._acks[:_AT_ONCE]
 
-    def _tell(self, problem: StateError) -> None:
-        """Report a problem once, and wait for the queue; the bolts go on meanwhile."""
+    def _report_once(self, problem: StateError) -> None:
+        """Report a problem once, and ask the queue again after a pause."""
         now = self.clock()
         self._rest_until = self._ack_at = now + _REST_SECS
         self._after = "0-0"  # a lost answer may have given this task entries
@@ -212,8 +213,8 @@ class RedisStreamSpout(ReliableSpout):
                 self._make_group(self._client)
             except StateError:
                 pass  # it is reported below
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             self.report_error(f"{problem}; it is tried again until it works")
 
     def _read(self) -> None:
@@ -234,7 +235,7 @@ class RedisStreamSpout(ReliableSpout):
             self._forget_others()
 
     def _show(self) -> None:
-        """Let others see that this task is there. Redis before 7.2 takes a consumer for idle that asks and gets nothing."""
+        """Show the other tasks that this one runs. Redis before 7.2 takes a consumer for idle that asks and gets nothing."""
         with translated_errors(self._where):
             self._client.xreadgroup(self.group, self._consumer, {self.stream: "0-0"}, count=1)
 
@@ -256,10 +257,10 @@ class RedisStreamSpout(ReliableSpout):
         if not isinstance(stream, Exception) and not isinstance(groups, Exception):
             (group,) = (each for each in groups if each["name"] == self.group.encode())
             self._pending = group["pending"]
-            self._tell_lost(stream, group)
+            self._report_lost(stream, group)
         return [(id.decode(), entry) for _, entries in _pairs(found) for id, entry in entries]
 
-    def _tell_lost(self, stream: dict[str, Any], group: dict[str, Any]) -> None:
+    def _report_lost(self, stream: dict[str, Any], group: dict[str, Any]) -> None:
         """Report entries that were trimmed or deleted before the group had read them. Redis counts them from 7.0 on.
 
         Args:
@@ -269,7 +270,7 @@ class RedisStreamSpout(ReliableSpout):
         after, read = group["last-delivered-id"], group.get("entries-read")
         added = stream.get("entries-added")
         if added is None or _order(after) == (0, 0):
-            return  # Redis does not count them, or this group begins with what is there
+            return  # Redis does not count them, or this group begins with the first entry
         removed = added - stream["length"]
         first = stream.get("first-entry")
         deleted = stream["max-deleted-entry-id"]
@@ -294,12 +295,12 @@ class RedisStreamSpout(ReliableSpout):
         self._look_at = 0.0
         self._others_hold = True
         self._quiet_since: float | None = None  # real seconds, as Redis has them
-        self._waits_for: dict[bytes, int] = {}  # told
+        self._waits_for: dict[bytes, int] = {}  # logged already
 
     def _look(self) -> bool:
-        """Return whether consumers that may be gone have entries, which are taken over later.
+        """Return whether consumers that may have ended have entries, which are taken over later.
 
-        One that asked for something since this task found nothing more is there, and answers for its entries.
+        One that asked for something since this task found nothing more still runs, and its entries are left to it.
         """
         now = monotonic()
         with translated_errors(self._where):
@@ -326,7 +327,7 @@ class RedisStreamSpout(ReliableSpout):
         self._waits_for = silent
 
     def _claimed(self) -> list[tuple[str, Any]]:
-        """Take over and return entries of consumers that are gone. One that was deleted meanwhile has no fields."""
+        """Take over and return entries of idle consumers. One that was deleted meanwhile has no fields."""
         idle_ms = int(self.claim_idle_secs * 1000)
         with translated_errors(self._where):
             for consumer in self._client.xinfo_consumers(self.stream, self.group):
@@ -343,7 +344,7 @@ class RedisStreamSpout(ReliableSpout):
                         pipeline.xrange(self.stream, id, id)
                     pipeline.xclaim(self.stream, self.group, self._consumer, idle_ms, ids)
                     *each, taken = pipeline.execute()
-                # Redis 7 forgets a deleted entry without a word, and Redis 6 gives None for it.
+                # Redis 7 leaves a deleted entry out of the answer, and Redis 6 gives None for it.
                 found = [(id.decode(), entry) for id, entry in taken if id is not None]
                 found += [
                     (id.decode(), None)

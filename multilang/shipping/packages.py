@@ -26,7 +26,7 @@ from multilang.state.names import SPOUT
 from multilang.state.position_spout import PositionSpout
 from multilang.state.positions import check_positions, positions_class
 from multilang.state.providers import store_or_provider
-from multilang.state.witness import kept_places
+from multilang.state.witness import position_places
 from multilang.topology import Foreign
 from multilang.transactional.names import ID
 from multilang.transactional.stores import store_class
@@ -153,7 +153,7 @@ def _things(topology: Topology, missing: list[str]) -> Iterator[tuple[Any, str]]
                 yield _source(part, conf, who, missing), f"the source of {who}"
         if spec.id == SPOUT:
             yield _class(store_or_provider, conf), f"the state of topology {topology.name!r}"
-            for own in kept_places(getattr(spec.component, "kept", ()), conf).values():
+            for own in position_places(getattr(spec.component, "elsewhere", ()), conf).values():
                 yield _class(positions_class, own), f"what the state of topology {topology.name!r} is compared with"
         if ID in conf:
             yield _class(store_class, conf), f"the transactions of topology {topology.name!r}"

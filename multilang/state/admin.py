@@ -32,7 +32,7 @@ from multilang.state.names import (
     namespace,
     split_namespace,
 )
-from multilang.state.positions import accept_positions, kept_positions, move_positions, positions_url
+from multilang.state.positions import accept_positions, move_positions, positions_url, saved_positions
 from multilang.state.providers import provider_of
 from multilang.state.serializers import as_key
 from multilang.state.shape import SOURCE, Contents, Shape, differences
@@ -58,7 +58,7 @@ class StoredStates:
     """All states that a topology's provider has stored.
 
     Args:
-        topology: The topology whose states are meant.
+        topology: The topology.
         conf: Settings that override those of the topology's own conf.
 
     Raises:
@@ -245,7 +245,7 @@ class StoredStates:
         widths = {len(input_.grouping.fields) for input_ in spec.inputs if input_.grouping.is_hashed}
         if values_of is None and not widths:
             raise StateError(
-                f"{component!r} gets no tuples by fields grouping, so that nothing says which task a key belongs to; say "
+                f"{component!r} gets no tuples by fields grouping, so that no key has a task of its own; give "
                 "--key module:function, a function of key and value that returns the grouping's values"
             )
         self.settle()
@@ -262,7 +262,7 @@ class StoredStates:
                 values = values_of(key, value) if values_of else list(key) if isinstance(key, tuple) else [key]
                 if not isinstance(values, list | tuple) or (widths and len(values) not in widths):
                     raise StateError(
-                        f"key {key!r} of {component!r}: {values!r} is no list of as many values as its fields grouping has; say "
+                        f"key {key!r} of {component!r}: {values!r} is no list of as many values as its fields grouping has; give "
                         "--key module:function, a function of key and value that returns the list of these"
                     )
                 values = list(values)
@@ -352,7 +352,7 @@ class StoredStates:
         return count + len(names)
 
     def accept(self) -> list[str]:
-        """Store that the topology's present shape is meant, so that it continues with the stored states.
+        """Store the topology's present shape, so that it continues with the stored states.
 
         If the alignment is another one, the positions of sources are removed. The positions of PositionSpouts stay, and
         count for the spouts as they are declared now.
@@ -361,7 +361,7 @@ class StoredStates:
             The differences that were accepted, in sentences.
 
         Raises:
-            StateError: There is a difference that has to be mended by another command.
+            StateError: A difference needs another command.
         """
         declared = {
             id: Declared.of(each.component) for id, each in self.topology.components.items() if each.kind == "spout"
@@ -396,7 +396,7 @@ class StoredStates:
         return accepted + older + [each.text for each in found if each.acceptable]
 
     def _accept_older(self, spout: Any) -> list[str]:
-        witness, coordinator = Witness(spout.kept, self.conf), self._coordinator()
+        witness, coordinator = Witness(spout.elsewhere, self.conf), self._coordinator()
         try:
             return witness.accept(self.provider, coordinator)
         finally:
@@ -413,12 +413,12 @@ class StoredStates:
             )
 
     def _positions(self) -> set[str]:
-        return {name for conf in self._confs for name in kept_positions(conf)}
+        return {name for conf in self._confs for name in saved_positions(conf)}
 
     def _put_whole(
         self, contents: Replacements, coordinator: dict[Any, Any], tasks: Mapping[str, int], shape: Any
     ) -> None:
-        """Replace these contents together with what the checkpoint spout knows of them."""
+        """Replace these contents together with the checkpoint spout's state about them."""
         coordinator[TASKS_KEY] = dict(tasks)
         if shape:
             coordinator[SHAPE_KEY] = shape

@@ -27,7 +27,7 @@ else:
             return cls
 
 
-def unheard(step: str) -> None:
+def ignore(step: str) -> None:
     """Ignore a step. This is the trace function when the conf names none."""
 
 
@@ -41,14 +41,14 @@ class State(ABC):
         trace: Called with the name of each step of saving; see ``multilang.trace``.
     """
 
-    trace: Callable[[str], None] = staticmethod(unheard)
+    trace: Callable[[str], None] = staticmethod(ignore)
 
     def claim(self, epoch: int) -> None:  # noqa: B027  # a state that only its task can reach has nothing to claim
         """Take the state over before anything is read from it. From then on the previous owner can't write to it.
 
         Args:
-            epoch: The epoch of the checkpoint spout (``StateProvider.claim``). When the checkpoint spout is started
-                again, a task that is still alive claims its state again, with a larger epoch.
+            epoch: The epoch of the checkpoint spout (``StateProvider.claim``). When the checkpoint spout is restarted, a
+                running task claims its state again, with a larger epoch.
 
         Raises:
             FencedError: The state was claimed with a newer epoch, or somebody else has claimed it since this object
@@ -73,7 +73,7 @@ class State(ABC):
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forget everything that is not committed."""
+        """Roll back to the committed state."""
 
     def close(self) -> None:  # noqa: B027  # a state may have nothing to close
         """Close connections: the task ends."""
@@ -116,7 +116,7 @@ class KeyValueState(State, _Typed["K", "V"]):
 
         Raises:
             TypeError: The key or the value has a type that can't be saved.
-            ValueError: The value can't be saved, as None or what is too large.
+            ValueError: The value can't be saved: it is None, or too large.
         """
 
     @abstractmethod

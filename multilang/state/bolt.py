@@ -29,28 +29,28 @@ class Stateful(Base):
     def init_state(self, state: Any) -> None:
         """Receive the state as it was committed last. Called after ``initialize`` and before the first tuple.
 
-        It is called once in a task's life, and with ``multilang.state.alignment: exact`` again after each rollback.
+        It is called once in each task, and with ``multilang.state.alignment: exact`` again after each rollback.
 
         Args:
             state: The task's state: a KeyValueState, unless your provider makes another kind.
         """
 
     def pre_prepare(self, txid: int) -> None:
-        """Do what is to be done just before the state is prepared. Nothing unless overridden.
+        """Act just before the state is prepared. Nothing unless overridden.
 
         Args:
             txid: The transaction of the checkpoint.
         """
 
     def pre_commit(self, txid: int) -> None:
-        """Do what is to be done just before the state is committed. Nothing unless overridden.
+        """Act just before the state is committed. Nothing unless overridden.
 
         Args:
             txid: The transaction of the checkpoint.
         """
 
     def pre_rollback(self) -> None:
-        """Do what is to be done just before prepared changes are rolled back. Nothing unless overridden."""
+        """Act just before prepared changes are rolled back. Nothing unless overridden."""
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         if not self._has_state:
@@ -77,5 +77,5 @@ class StatefulBolt(Stateful, Bolt):
 class StatefulBasicBolt(Stateful, BasicBolt):
     """A stateful bolt for the common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
-    An exception in ``process`` fails the tuple, but the state keeps what was put before it: put last.
+    An exception in ``process`` fails the tuple, but puts before it stay in the state: put last.
     """

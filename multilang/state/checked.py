@@ -90,12 +90,12 @@ def epoch_of(provider: StateProvider) -> int:
     if type(epoch) is not int or epoch < 0:
         raise WrongProviderError(
             f"{class_of(provider)}.claim() returned {shown(epoch)}; return the owner's epoch, a whole number that is larger than all "
-            "before it, or 0 if the provider can't tell of owners"
+            "before it, or 0 if the provider knows no owners"
         )
     return epoch
 
 
-def check_kept(
+def check_committed(
     provider: StateProvider, name: str, state: KeyValueState[str, Any], key: str, value: Mapping[str, Any]
 ) -> None:
     """Check that the state ``name`` returns the committed ``value``; if it is durable, a second state must, too."""
@@ -160,14 +160,14 @@ def check_progress(provider: StateProvider, coordinator: KeyValueState[str, Any]
         committed, _ = txids_of(provider, name)
         if committed is not None and committed >= 0:
             raise StoreGoneError(
-                f"the state of {namespace(SPOUT, 0)!r}, which has the progress of the checkpoints, is gone from {provider.describe()}, where "
-                f"{name!r} has committed transaction {committed}. Put it back, or put a whole copy in the place of all (multilang "
+                f"the state of {namespace(SPOUT, 0)!r}, which has the progress of the checkpoints, is missing in {provider.describe()}, where "
+                f"{name!r} has committed transaction {committed}. Restore it, or replace all by a whole copy (multilang "
                 "state import TOPOLOGY FILE --replace); or remove all that is stored there, to begin with nothing"
             )
 
 
 def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], components: Iterable[str]) -> None:
-    """Raise StoreGoneError when the state of a task of ``components`` is gone, or older than that of the others."""
+    """Raise StoreGoneError when the state of a task of ``components`` is missing, or older than that of the others."""
     tasks = tasks_of(provider, coordinator)
     whole = set(coordinator.get(WHOLE_KEY) or ()) & set(components)
     names = [namespace(each, index) for each in sorted(whole) for index in range(tasks.get(each, 0))]
@@ -180,15 +180,15 @@ def check_whole(provider: StateProvider, coordinator: KeyValueState[str, Any], c
         if committed is not None and every is not None and committed < every:
             raise StoreGoneError(
                 f"the state of {name!r} in {provider.describe()} is an older copy: it has transaction {committed}, and all tasks have "
-                f"committed {every}, so that what came between would be missing in this one. Put it back, or put a whole copy in "
-                "the place of all (multilang state import TOPOLOGY FILE --replace)"
+                f"committed {every}, so that what came between would be missing in this one. Restore it, or replace all by a "
+                "whole copy (multilang state import TOPOLOGY FILE --replace)"
             )
         if committed is None and prepared is None:
             there = names_of(provider) if there is None else there
             if name not in there:
                 raise StoreGoneError(
-                    f"the state of {name!r} is gone from {provider.describe()}, where a transaction of it was committed. Put it back, or "
-                    "put a whole copy in the place of all (multilang state import TOPOLOGY FILE --replace)"
+                    f"the state of {name!r} is missing in {provider.describe()}, where a transaction of it was committed. Restore it, or "
+                    "replace all by a whole copy (multilang state import TOPOLOGY FILE --replace)"
                 )
 
 

@@ -61,7 +61,7 @@ class Barrier:
 
 
 class Checkpointed(Wrapper):
-    """A wrapper that passes checkpoints on. A subclass defines in ``handle`` what else happens at a checkpoint.
+    """A wrapper that passes checkpoints on. A subclass handles them in ``handle``.
 
     A tuple that is no checkpoint goes to ``self._run``. That costs one comparison of its stream and nothing else.
     """
@@ -94,11 +94,11 @@ class Checkpointed(Wrapper):
         self._run = start_bolt(self.wrapped, collector, conf, context)
 
     def handle(self, txid: int, action: str) -> bool:
-        """Do what a complete checkpoint asks for. Return False if that is impossible, which fails the checkpoint."""
+        """Take the step of a complete checkpoint. Return False if that is impossible, which fails the checkpoint."""
         return True
 
     def completed(self) -> None:
-        """Do what follows when a checkpoint had arrived on all inputs and was passed on, or failed."""
+        """React to a checkpoint that had arrived on all inputs and was passed on, or failed."""
 
     def checkpoint(self, tup: Tuple) -> None:
         """Process a checkpoint tuple."""
@@ -115,7 +115,7 @@ class Checkpointed(Wrapper):
         if epoch < self.epoch:
             end = self._fail  # it comes from a checkpoint spout that was replaced
         elif txid < self._last:
-            # A spout whose store is in memory begins with an old epoch; the failure tells it that tasks are ahead.
+            # A spout whose store is in memory begins with an old epoch; it learns from the failure that tasks are ahead.
             end = self._fail if action == INITSTATE else self._ack
         elif not self._handled(txid, action, epoch):
             end = self._fail
@@ -156,7 +156,7 @@ class CheckpointTupleForwarder(Checkpointed):
 
 
 def anchored_only(collector: BoltCollector, context: Context) -> BoltCollector:
-    """Return a collector that refuses emits without anchors. An emit may say ``anchors=[]``; basic bolts always anchor.
+    """Return a collector that refuses emits without anchors. ``anchors=[]`` is allowed; basic bolts always anchor.
 
     "All bolts in a stateful topology are expected to anchor the tuples while emitting."
     """

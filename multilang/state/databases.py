@@ -1,4 +1,4 @@
-"""The providers of states in a store: that which ``multilang.store`` names, and those that Storm's key may name."""
+"""The providers of states in a store: that of ``multilang.store``, and those of Storm's key."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class StoreProvider(StateProvider):
         """Replace the contents of these namespaces: all of them or, after a crash, none.
 
         The new rows are written beside the old ones. When all are there, the list of namespaces is stored, and from then on
-        whoever claims the states completes what is left.
+        each claim of the states completes the replacement.
         """
         claim = self._claimed()
         for name, content in states.items():
@@ -148,7 +148,7 @@ class StoreProvider(StateProvider):
         if not isinstance(listed, list) or {*map(type, listed)} != {str}:
             raise StateError(
                 f"{self._what} in {self.store.describe()}: the list of a replacement that is to be completed is {text!r}: it was changed "
-                "by hand, or damaged. Put it back, or remove all that is kept there, to begin with nothing"
+                "by hand, or damaged. Restore it, or remove all that is stored there, to begin with nothing"
             )
         replacement, *names = listed
         for name in names:
@@ -159,7 +159,7 @@ class StoreProvider(StateProvider):
 
 
 class MemoryStateProvider(StoreProvider):
-    """A provider that keeps states in this object (Storm's InMemoryKeyValueStateProvider). Nothing survives the task."""
+    """A provider that holds states in this object (Storm's InMemoryKeyValueStateProvider). Nothing survives the task."""
 
     def _check_config(self) -> None:
         check_members(self.config, "the in-memory state", ())

@@ -1,6 +1,6 @@
-"""The arguments that a component was declared with, as far as it tells one source or bolt from another.
+"""The arguments that a component was declared with, by which one source or bolt differs from another.
 
-Of the arguments, digests are kept: enough to tell that one changed, and nothing of its value. An argument that is a
+Digests of the arguments are stored: enough to see that one changed, and nothing of its value. An argument that is a
 secret by its name is left out.
 """
 
@@ -25,12 +25,12 @@ IDENTITY = "identity()"
 
 
 class Declared:
-    """The class of a component and what was given to it.
+    """The class of a component and its arguments.
 
     Attributes:
         name: The name of its class.
         arguments: The digests of its attributes before it was initialized, by name.
-        identity: What the component itself says; None: nothing.
+        identity: The value of the component's ``identity``; None: it has none.
     """
 
     __slots__ = ("arguments", "identity", "name")
@@ -42,14 +42,14 @@ class Declared:
 
     @classmethod
     def of(cls, component: object, conf: Mapping[str, Any] | None = None) -> Declared:
-        """Return what a component was declared with. It was not initialized yet.
+        """Return the declaration of a component, before it is initialized.
 
         Args:
             component: The component.
             conf: Its own conf.
 
         Raises:
-            StateError: Its ``identity`` can't be kept.
+            StateError: Its ``identity`` can't be stored.
         """
         given = {name: value for name, value in getattr(component, "__dict__", {}).items() if not is_secret(name)}
         arguments = {
@@ -63,22 +63,22 @@ class Declared:
         reason = reason_against(identity)
         if reason is not None:
             raise StateError(
-                f"{name}.identity() returned {identity!r}, which can't be kept ({reason}); return what tells this source from another, "
+                f"{name}.identity() returned {identity!r}, which can't be stored ({reason}); return what identifies this source, "
                 "such as a path or a topic, as JSON has it"
             )
         return cls(name, arguments, identity)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is stored of it."""
+        """Return it as it is stored."""
         return {"class": self.name, "arguments": self.arguments, "identity": self.identity}
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Declared:
-        """Return what was stored."""
+        """Return the declaration that was stored."""
         return cls(found["class"], found["arguments"], found["identity"])
 
     def changed(self, now: Declared) -> list[str]:
-        """Return the names of what ``now`` has otherwise; nothing where one of them is unknown."""
+        """Return the names of the arguments that differ in ``now``; nothing where one of them is unknown."""
         if self.identity is not None and now.identity is not None:
             return [] if self.identity == now.identity else [IDENTITY]
         names = {*self.arguments, *now.arguments}
@@ -91,7 +91,7 @@ class Declared:
 
 
 def others_identity(component: str, before: Declared, now: Declared) -> str | None:
-    """Return the reason why a source must not go on from what another one has stored; None if it may."""
+    """Return the reason why a source must not resume from the position of another one; None if it may."""
     if before.identity is None or now.identity is None or before.identity == now.identity:
         return None
     return (
@@ -102,17 +102,17 @@ def others_identity(component: str, before: Declared, now: Declared) -> str | No
 
 
 def changed_text(component: str, before: Declared, now: Declared, is_source: bool) -> str | None:
-    """Return what is to be told of a component that was declared in another way, and goes on; None: nothing."""
+    """Return the warning about a component that was declared in another way, and continues; None: there is none."""
     if before.name != now.name:
         return (
-            f"what is stored of {component!r} was written by {before.name}, and {component!r} is {now.name} now, which goes on with it. If that "
+            f"what is stored of {component!r} was written by {before.name}, and {component!r} is {now.name} now, which continues with it. If that "
             f"is wrong: multilang state rm TOPOLOGY {component}"
         )
     changed = before.changed(now) if is_source else []
     if not changed:
         return None
     return (
-        f"the position of {component!r} was stored when {now.name} had other arguments ({', '.join(changed)}), and it goes on from there. If "
+        f"the position of {component!r} was stored when {now.name} had other arguments ({', '.join(changed)}), and it resumes from there. If "
         f"it reads something else now, that is wrong: multilang state rm TOPOLOGY {component}. If {now.name} defines identity(), which "
         "returns what it reads, that is compared instead"
     )

@@ -1,6 +1,6 @@
 """Exact alignment: after a failure the state is as if each tuple had been processed once.
 
-With Storm's at-least-once alignment, a task goes on with the tuples of an input that has delivered a checkpoint, while
+With Storm's at-least-once alignment, a task still processes the tuples of an input that has delivered a checkpoint, while
 it waits for the other inputs. And tuples whose effect is committed are replayed when their acks were lost. Exact
 alignment differs:
 
@@ -10,8 +10,8 @@ alignment differs:
 - A checkpoint is committed when every tuple before it was processed. When a tuple fails or a task dies, everything goes
   back to the last commit: states, positions, and the bolts themselves, which may hold something in memory.
 
-Tuples are acked as soon as they are processed. An ack tells the checkpoint spout that nothing is lost; no source waits
-for it. The price: a failed tuple undoes everything since the last checkpoint, not that tuple alone.
+Tuples are acked as soon as they are processed. By the acks, the checkpoint spout knows that nothing is lost; no source waits
+for them. The price: a failed tuple undoes everything since the last checkpoint, not that tuple alone.
 """
 
 from __future__ import annotations

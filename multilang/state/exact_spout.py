@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _MAX_OPEN = 8  # turns in flight
 _MOST_TUPLES = 1600  # of a source, about, in all turns in flight
-_FIRST_TUPLES = 8  # the same at the start, when nobody knows how long a tuple takes
+_FIRST_TUPLES = 8  # the same at the start, when the time that a tuple takes is unknown
 _PAUSE_SECS = 0.0005  # between two turns
 _LONGEST_PAUSE_SECS = 0.05  # between two turns, while no source has anything
 
@@ -111,7 +111,7 @@ class ExactCheckpointSpout(CheckpointSpout):
         return type(tup_id) is str and _turn_of(tup_id)[0] == MORE
 
     def source_id(self, tup_id: Any) -> Any:
-        """Return one id for all turns: a failed turn is made good by later ones, so no tuple of it is lost."""
+        """Return one id for all turns: the tuples of a failed turn are emitted in later ones, so none is lost."""
         return TURN if type(tup_id) is str else tup_id
 
     def exhausted(self) -> bool:
@@ -160,7 +160,7 @@ class ExactCheckpointSpout(CheckpointSpout):
     def _ask(self, action: str) -> None:
         if action == PREPARE:
             self._of_checkpoint = set(self._open)
-            # An open question may still tell of tuples before the prepare; then one more checkpoint follows.
+            # An open question may still be answered with tuples before the prepare; then one more checkpoint follows.
             self._since_prepare = False
         super()._ask(action)
 

@@ -29,8 +29,8 @@ class StatefulBoltExecutor(Checkpointed):
     """The wrapper around a stateful bolt.
 
     ``state`` is the task's state. ``_acked`` has what the bolt acked since the last prepare, ``_prepared`` what it
-    acked before that. Of an acked tuple only what its real ack needs is kept, since there may be a second's worth of
-    tuples. Nobody waits for the ack of a tuple that is anchored to nothing: ``uncommitted`` tells of its effect.
+    acked before that. Of an acked tuple only the parts that its real ack needs are held, since there may be the tuples
+    of a second. Nobody waits for the ack of a tuple that is anchored to nothing: ``uncommitted`` covers its effect.
     """
 
     commits = True
@@ -98,7 +98,7 @@ class StatefulBoltExecutor(Checkpointed):
 
     @property
     def uncommitted(self) -> bool:
-        """True while something that came of tuples, or of awaited timers, may be in the state, or is to be, and is not committed."""
+        """True while an effect of tuples, or of awaited timers, may be missing in the committed state."""
         return self._changed or self._committing or bool(self._pending)
 
     def worked(self) -> None:

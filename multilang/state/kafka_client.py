@@ -30,7 +30,7 @@ _MAY_NOT_TELL = (
     "UNSUPPORTED_VERSION",
     "_UNSUPPORTED_FEATURE",
 )
-_PASSES = (  # what a broker answers while a topic is new, or a partition moves to another broker
+_PASSES = (  # answers of a broker while a topic is new, or a partition moves to another broker
     "LEADER_NOT_AVAILABLE",
     "NOT_LEADER_FOR_PARTITION",
     "REPLICA_NOT_AVAILABLE",
@@ -147,10 +147,10 @@ class Topic:
     def identity(self, consumer: Any, patience: float) -> dict[str, str | None]:
         """Return the ids of the cluster and of the topic, which a topic that is made anew does not share.
 
-        One that this version of the client, the broker or its access rules don't tell is None.
+        One that this version of the client, the broker or its access rules don't return is None.
 
         Raises:
-            error: They can't be told now.
+            error: They can't be read now.
         """
         cluster = self._listed(consumer, patience).cluster_id
         try:
@@ -161,10 +161,10 @@ class Topic:
         except (ImportError, AttributeError):  # of a version of the client that asks for no ids
             id = _NO_ID
         except FutureTimeout:
-            raise self._error(f"{self.where} does not tell its id; is a broker running there?") from None
+            raise self._error(f"{self.where} does not return its id; is a broker running there?") from None
         except self.kafka.KafkaException as problem:
             if problem.args[0].name() not in _MAY_NOT_TELL:
-                raise self._error(f"{self.where} does not tell its id: {problem.args[0].str()}") from None
+                raise self._error(f"{self.where} does not return its id: {problem.args[0].str()}") from None
             id = _NO_ID
         return {"cluster": cluster, "topic id": None if id == _NO_ID else id}
 
@@ -190,7 +190,7 @@ class Topic:
         """Return the member of a group that has each partition, or None while the group divides them.
 
         Raises:
-            error: They can't be told now.
+            error: They can't be read now.
         """
         from confluent_kafka import ConsumerGroupState
 
@@ -198,10 +198,10 @@ class Topic:
             asked = self._admin().describe_consumer_groups([group], request_timeout=patience)[group]
             found = asked.result(patience)
         except FutureTimeout:
-            raise self._error(f"group {group!r} of {self.where} does not tell its members") from None
+            raise self._error(f"group {group!r} of {self.where} does not return its members") from None
         except self.kafka.KafkaException as problem:
             raise self._error(
-                f"group {group!r} of {self.where} does not tell its members: {problem.args[0].str()}"
+                f"group {group!r} of {self.where} does not return its members: {problem.args[0].str()}"
             ) from None
         if found.state != ConsumerGroupState.STABLE:
             return None
@@ -254,14 +254,14 @@ class Topic:
         self._refusal, self._is_away = "", False
         begun = monotonic()
         deadline, latest = begun + _HASTE_SECS + patience, begun + if_there
-        timeout, first = min(_HASTE_SECS, patience), True  # librdkafka itself would go on asking after a refusal
+        timeout, first = min(_HASTE_SECS, patience), True  # librdkafka itself would repeat the request after a refusal
         while True:
             try:
                 return ask(timeout)
             except self.kafka.KafkaException as raised:
                 problem = raised.args[0]
             if self._hears:  # a consumer whose errors go elsewhere reads messages, one of which this would take away
-                consumer.poll(0)  # it tells only then why it was refused
+                consumer.poll(0)  # only this reports the reason of the refusal
             if self._refusal:
                 raise self._error(f"{self.where} can't be used: {self._refusal}; see {KAFKA_OPTIONS}")
             passes = problem.name() in _PASSES

@@ -1,4 +1,4 @@
-"""A spout whose position survives its task: after a crash it goes on after the last acked tuple.
+"""A spout whose position survives its task: after a crash it resumes after the last acked tuple.
 
 One call of ``next_tuple`` is a *turn*. At its end, ``position()`` is the place where the next turn begins. That
 position is saved when everything of this turn and of all turns before it is acked, so nothing is skipped. Tuples that
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 
 class PositionSpout(ReplayableSpout):
-    """A spout that reads by position and keeps the position in the store that ``multilang.store`` names.
+    """A spout that reads by position and stores the position in the store that ``multilang.store`` names.
 
     A subclass defines ``position``, and ``seek``, which is called after ``initialize`` if a position was saved before.
     Rows that it skips without an emit are skipped for ever once its position is saved. Each tuple is processed at least
-    once, whatever is killed: a task that is started again emits what was not acked, and also what was acked after the
-    last save, which is at most ``save_secs`` old.
+    once, whatever is killed: a restarted task emits what was not acked, and also what was acked after the last save, which
+    is at most ``save_secs`` old.
 
     A failed tuple is replayed without limit, unless ``max_replays`` is set; a tuple that is given up counts as done.
-    Each task has its own position, so a topology that is started again must give the spout the same number of tasks and
-    the same name; otherwise it is refused.
+    Each task has its own position, so a restarted topology must give the spout the same number of tasks and the same
+    name; otherwise it is refused.
 
     With ``multilang.state.alignment: exact`` the position is part of the checkpoints instead, as for any
     ReplayableSpout.
@@ -47,8 +47,8 @@ class PositionSpout(ReplayableSpout):
     Attributes:
         save_secs: Seconds between two saves of the position.
         max_replays: How often a failed tuple is replayed before it is given up; None: until it is acked.
-        needs_positions: Whether it always keeps its position. If not, it does so only where the conf has
-            ``multilang.store`` or ``multilang.positions``, and a task that is started again begins at the beginning elsewhere.
+        needs_positions: Whether it always stores its position. If not, it does so only where the conf has
+            ``multilang.store`` or ``multilang.positions``, and a restarted task begins at the beginning elsewhere.
     """
 
     emits_again = True
@@ -103,8 +103,8 @@ class PositionSpout(ReplayableSpout):
         return super().replay()
 
     @property
-    def kept_elsewhere(self) -> tuple[str, ...]:
-        """The conf keys of which one must be set for it to keep its position apart from checkpoints; none: it always does."""
+    def stored_elsewhere(self) -> tuple[str, ...]:
+        """The conf keys of which one must be set for it to store its position apart from checkpoints; none: it always does."""
         return () if self.needs_positions else (POSITIONS, STORE)
 
     # ---- inside ----
@@ -119,19 +119,19 @@ class PositionSpout(ReplayableSpout):
         self._left: dict[int, int] = {}  # turn -> its tuples in flight; 0 when all are done
         self._ends: deque[tuple[int, str]] = deque()  # each turn with the position after it
         self._mark = self._saved = None
-        self._told = False
+        self._is_reported = False
         self._tasks = len(context.tasks(context.component))
-        # Of what is kept, only the position changes.
+        # Only the position changes in the saved text.
         self._about = f',"tasks":{self._tasks},"source":{dumps(self._declared.to_json())}}}'
-        if collector.replays_by_position:  # then no tuple need be kept for a replay
+        if collector.replays_by_position:  # then no tuple need be stored for a replay
             self._shadow(PositionSpout, {"emit": collector.emit})
         elif not self.keeps_position(conf):  # then no turn is counted
             self._shadow(PositionSpout, {"emit": super().emit, "ack": super().ack, "fail": super().fail})
             self._emits_plainly = type(self).emit is PositionSpout.emit
 
     def keeps_position(self, conf: Mapping[str, Any]) -> bool:
-        """Return whether it keeps its position with this conf, apart from checkpoints."""
-        return self.needs_positions or any(conf.get(key) is not None for key in self.kept_elsewhere)
+        """Return whether it stores its position with this conf, apart from checkpoints."""
+        return self.needs_positions or any(conf.get(key) is not None for key in self.stored_elsewhere)
 
     def check_start(self, conf: dict[str, Any]) -> None:
         super().check_start(conf)
@@ -151,14 +151,14 @@ class PositionSpout(ReplayableSpout):
             found = positions.claim()
             # Another task may have saved something while this one's share was empty.
             components = set(context.task_component.values())
-            kept = positions.all()
-            refused = refused_positions(kept, context.component, self._tasks, components, self._declared)
+            saved = positions.all()
+            refused = refused_positions(saved, context.component, self._tasks, components, self._declared)
             if refused is not None:
                 raise UnusableStateError(f"{refused} ({positions.describe()})")
             before = None if found is None else declared_of(found)
-            told = None if before is None else changed_text(context.component, before, self._declared, True)
-            if told is not None:
-                self.log(f"{told} ({positions.describe()})", "warn")
+            changed = None if before is None else changed_text(context.component, before, self._declared, True)
+            if changed is not None:
+                self.log(f"{changed} ({positions.describe()})", "warn")
             if found is not None:
                 self.seek(loads(found)["position"])
         except BaseException:
@@ -202,7 +202,7 @@ class PositionSpout(ReplayableSpout):
         reason = "it is None" if position is None else reason_against(position)
         if reason is not None:
             raise ConfigError(
-                f"{type(self).__name__}.position() returned {position!r}, which can't be kept ({reason}); return where the next "
+                f"{type(self).__name__}.position() returned {position!r}, which can't be stored ({reason}); return where the next "
                 "tuple comes from, as JSON has it"
             )
         return f'{{"position":{dumps(position)}{self._about}'
@@ -215,12 +215,12 @@ class PositionSpout(ReplayableSpout):
         assert self._positions is not None
         try:
             self._save(self._positions)
-            self._told = False
+            self._is_reported = False
         except (FencedError, StoreGoneError):
             raise
         except StateError as problem:
-            if not self._told:
-                self._told = True
+            if not self._is_reported:
+                self._is_reported = True
                 self.report_error(f"the position can't be saved now, and is tried again: {problem}")
         self._save_at = self.clock() + self.save_secs
 

@@ -1,8 +1,8 @@
-"""The stored positions of spouts, each with an owner, and the note that tells to which state they belong.
+"""The stored positions of spouts, each with an owner, and the note of the state to which they belong.
 
 Each task has a place of its own in the store, ``position/TOPOLOGY/COMPONENT/INDEX``, with one row. It claims the place before it reads
-the row, and each save carries the claim's fence. So a process that was stopped, and whose task was started again meanwhile, can't move
-the position when it wakes up.
+the row, and each save carries the claim's fence. So a process that was stopped, and whose task was restarted meanwhile, can't move the
+position when it is resumed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Position:
         """
         place = _place(self._conf, self.name)
         self._claim = claim_for(self._conf, self._store, place, f"the position of {self.name!r}")
-        self._store.hurry()  # what is not saved now is saved later
+        self._store.hurry()  # a position that is not saved now is saved later
         return self._text(place)
 
     def save(self, text: str) -> None:
@@ -104,8 +104,8 @@ class Position:
 class Note:
     """One row beside the positions of a topology: the token of the state that they belong to, and its last transaction.
 
-    No claim protects it. Who owns the state writes it, and replaces only what it has read at its start, or an earlier transaction of
-    the same state.
+    No claim protects it. The owner of the state writes it, and replaces only the note that it has read at its start, or one of
+    an earlier transaction of the same state.
 
     Args:
         conf: The conf of a component with positions.
@@ -145,17 +145,17 @@ class Note:
             found = self._noted(there)
             if found is None or found[0] != token or found[1] > txid:
                 raise FencedError(
-                    f"what is noted of the state beside the positions in {self.describe()} was changed meanwhile: another run of the "
+                    f"the note of the state beside the positions in {self.describe()} was changed meanwhile: another run of the "
                     "topology has taken over, or the positions were removed while they were in use"
                 )
         self._known = text
 
     def remove(self) -> None:
-        """Remove what is noted. No topology may be running."""
+        """Remove the note. No topology may be running."""
         self._replace(self._row(), None)
 
     def hurry(self) -> None:
-        """Wait little for the store from now on."""
+        """Shorten the timeouts of the store from now on."""
         self._store.hurry()
 
     def describe(self) -> str:
@@ -180,7 +180,7 @@ class Note:
             return str(token), int(txid)
         except (ValueError, TypeError):
             raise StateError(
-                f"{self.describe()}: what is noted of the state is {row!r}: it was changed by hand, or damaged. Put it back, or "
+                f"{self.describe()}: the note of the state is {row!r}: it was changed by hand, or damaged. Restore it, or "
                 "remove the positions: multilang state rm TOPOLOGY SPOUT"
             ) from None
 
@@ -207,29 +207,29 @@ def positions_url(conf: Mapping[str, Any]) -> tuple[str, str] | None:
         return None
     given, setting = found
     if not isinstance(given, str):
-        store_class(given, setting)  # which says what is wrong
+        store_class(given, setting)  # which raises an error for a wrong one
     return url_of(given) if setting == POSITIONS else given, setting
 
 
 def declared_of(text: str) -> Declared | None:
-    """Return what the spout that saved this text was declared with; None: any other was accepted."""
+    """Return the declaration of the spout that saved this text; None: any other was accepted."""
     found = loads(text).get("source")
     return None if found is None else Declared.from_json(found)
 
 
 def refused_positions(
-    kept: Mapping[str, str], component: str, tasks: int, components: Collection[str], now: Declared
+    saved: Mapping[str, str], component: str, tasks: int, components: Collection[str], now: Declared
 ) -> str | None:
-    """Return the reason why a spout must not go on from these positions, or begin beside them; None if it may.
+    """Return the reason why a spout must not resume from these positions, or begin beside them; None if it may.
 
     Args:
-        kept: The saved texts of the topology, by ``COMPONENT/INDEX``.
+        saved: The saved texts of the topology, by ``COMPONENT/INDEX``.
         component: The spout.
         tasks: Its number of tasks.
         components: All components of the topology.
-        now: What the spout is declared with.
+        now: The spout's declaration.
     """
-    for name, text in sorted(kept.items()):
+    for name, text in sorted(saved.items()):
         owner = name.rpartition("/")[0]
         if owner == component and (before := loads(text)["tasks"]) != tasks:
             return (
@@ -243,7 +243,7 @@ def refused_positions(
                 f"beginning. If it was renamed: multilang state rename TOPOLOGY {owner} NEW; if it was removed: multilang state rm "
                 f"TOPOLOGY {owner}; or else give it its name back"
             )
-    by_component = {name.rpartition("/")[0]: declared_of(text) for name, text in kept.items()}
+    by_component = {name.rpartition("/")[0]: declared_of(text) for name, text in saved.items()}
     before = by_component.pop(component, None)
     if before is None or before.is_like(now):
         return None
@@ -251,14 +251,14 @@ def refused_positions(
     if former:
         return (
             f"{component!r} has what {former[0]!r} had when its position was saved ({', '.join(before.changed(now)) or now.name}), so that "
-            "one would go on from the other's position: give the components their names back; if it is meant: multilang state accept "
+            "one would resume from the other's position: give the components their names back; if it is meant: multilang state accept "
             "TOPOLOGY"
         )
     return others_identity(component, before, now)
 
 
-def kept_positions(conf: Mapping[str, Any]) -> dict[str, str]:
-    """Return the saved texts of a topology, by ``COMPONENT/INDEX``. Nothing is claimed, and nothing is made."""
+def saved_positions(conf: Mapping[str, Any]) -> dict[str, str]:
+    """Return the saved texts of a topology, by ``COMPONENT/INDEX``, without a claim."""
     try:
         store = open_positions(conf, "")
     except ConfigError as problem:
@@ -283,7 +283,7 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
         InUseError: The topology runs.
         StateError: There is a position of ``new`` already.
     """
-    mine = {name: text for name, text in kept_positions(conf).items() if name.rpartition("/")[0] == old}
+    mine = {name: text for name, text in saved_positions(conf).items() if name.rpartition("/")[0] == old}
     for name, text in mine.items():
         source = open_positions(conf, name)
         try:
@@ -293,7 +293,7 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
             source.remove()
         finally:
             source.close()
-    if mine and new is None and not kept_positions(conf):
+    if mine and new is None and not saved_positions(conf):
         note = Note(conf)  # there is no position left that belongs to a state
         try:
             note.remove()
@@ -303,37 +303,39 @@ def move_positions(conf: Mapping[str, Any], old: str, new: str | None) -> int:
 
 
 def accept_positions(conf: Mapping[str, Any], declared: Mapping[str, Declared]) -> list[str]:
-    """Let spouts go on from their positions although they are declared in another way than when these were saved.
+    """Let spouts resume from their positions although they are declared in another way than when these were saved.
 
     Args:
         conf: The topology's conf.
-        declared: What its spouts are declared with.
+        declared: The declarations of its spouts.
 
     Returns:
-        What was accepted, in sentences.
+        A sentence for each accepted difference.
 
     Raises:
         InUseError: The topology runs.
     """
-    said: dict[str, str] = {}
-    for name, text in kept_positions(conf).items():
+    accepted: dict[str, str] = {}
+    for name, text in saved_positions(conf).items():
         component = name.rpartition("/")[0]
         before, now = declared_of(text), declared.get(component)
         if before is None or now is None or before.is_like(now):
             continue
         changed = ", ".join(before.changed(now)) or f"{now.name} instead of {before.name}"
-        said[component] = f"{component!r} goes on from its position, although it is declared in another way ({changed})"
+        accepted[component] = (
+            f"{component!r} resumes from its position, although it is declared in another way ({changed})"
+        )
         store = open_positions(conf, name)
         try:
             store.claim()
             store.save(dumps({key: value for key, value in loads(text).items() if key != "source"}))
         finally:
             store.close()
-    return list(said.values())
+    return list(accepted.values())
 
 
 def check_positions(conf: Mapping[str, Any], name: str) -> None:
-    """Raise ConfigError if the setting is one that ``open_positions`` would refuse, or is missing (``is_unset``). Nothing is opened."""
+    """Raise ConfigError if ``open_positions`` would refuse the setting, or it is missing (``is_unset``)."""
     if positions_url(conf) is None:
         raise ConfigError(
             f"the position of {name!r} has no place that every worker reaches: set {STORE} to redis://HOST:PORT/DATABASE or, where "
@@ -360,7 +362,7 @@ def _opened(conf: Mapping[str, Any]) -> Store:
 
 
 def _place(conf: Mapping[str, Any], *name: str) -> str:
-    """Return the place of a task's position, ``COMPONENT/INDEX``; without it, the place that is above all of a topology's."""
+    """Return the place of a task's position, ``COMPONENT/INDEX``; without it, the place above all of the topology's."""
     return place_of("position", stored_name(conf), *(part for each in name for part in each.rsplit("/", 1)))
 
 

@@ -1,4 +1,4 @@
-"""The factory of states, Storm's StateProvider: the base of all that states can be stored in."""
+"""The factory of states, Storm's StateProvider: the base class for each kind of storage."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class StateProvider(ABC):
     """A factory of states. ``topology.state.provider`` names a subclass: ``"shop.state.MyProvider"``.
 
     Each task makes a provider of its own, and so does a command that only reads (``multilang state ls``).
-    docs/state-providers.md says what each method must guarantee.
+    docs/state-providers.md has the guarantees of each method.
 
     Attributes:
         config: The object in ``topology.state.provider.config``.
         conf: The whole conf, with ``topology.name``.
         requires: The packages that workers need: import names, and what to install for each; see
             ``Component.requires``.
-        durable: Whether a task that is started again finds the state that it saved.
+        durable: Whether a restarted task finds the state that it saved.
         local: Whether only this machine can reach the stored states, as with files. Executors of a Spark cluster can't
             use them then.
     """
@@ -94,8 +94,8 @@ class StateProvider(ABC):
         """Become the owner of the stored states, before anything is read. Repeated, it returns the same epoch.
 
         Returns:
-            The owner's epoch, which is larger than all before it. 0, unless overridden: the provider keeps no owner, and nothing
-            protects the states from a second topology.
+            The owner's epoch, which is larger than all before it. 0, unless overridden: the provider stores no owner, and
+            nothing protects the states from a second topology.
 
         Raises:
             InUseError: Another run owns the states.
@@ -105,11 +105,11 @@ class StateProvider(ABC):
     def renew(self) -> int:
         """Raise the epoch of this provider's claim. The checkpoint spout calls it before it repeats a step that failed.
 
-        A task may have been stopped before it heard of that step, and have been replaced. When it wakes up, it must claim
+        A task may have been stopped before it got that step, and have been replaced. When it is resumed, it must claim
         nothing.
 
         Returns:
-            The new epoch; 0 if the provider keeps no owner: then tasks go on with the epoch that they have.
+            The new epoch; 0 if the provider stores no owner: then tasks continue with their present epoch.
 
         Raises:
             FencedError: Another run or process has claimed the stored states.
@@ -121,7 +121,7 @@ class StateProvider(ABC):
 
         Raises:
             FencedError: Another run or process has claimed them.
-            StoreGoneError: They were deleted, or put back to an older copy.
+            StoreGoneError: They were deleted, or restored from an older copy.
         """
 
     def check_free(self) -> None:  # noqa: B027  # by default there is no owner
@@ -143,4 +143,4 @@ class StateProvider(ABC):
         return type(self).__name__
 
     def close(self) -> None:  # noqa: B027  # by default nothing is open
-        """Release what was claimed: the task ends."""
+        """Release the claim: the task ends."""

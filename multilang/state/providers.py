@@ -40,7 +40,7 @@ _SERIALIZERS = ("keySerializerClass", "valueSerializerClass")
 def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     """Return the provider that ``topology.state.provider`` names.
 
-    Without that setting the states are where ``multilang.store`` says. Without that they are in an SQLite file on the embedded
+    Without that setting the states are in ``multilang.store``. Without that they are in an SQLite file on the embedded
     cluster, and in memory on Storm.
     """
     return provider_from(provider_class(conf), conf)
@@ -82,7 +82,7 @@ def provider_from(kind: type[StateProvider], conf: Mapping[str, Any]) -> StatePr
 
 
 def store_or_provider(conf: Mapping[str, Any]) -> type[Store | StateProvider]:
-    """Return the class that says what workers need for the states: that of the store, or that of a provider.
+    """Return the class with the packages that workers need for the states: that of the store, or that of a provider.
 
     Raises:
         ConfigError: The conf names none.
@@ -92,7 +92,7 @@ def store_or_provider(conf: Mapping[str, Any]) -> type[Store | StateProvider]:
 
 
 def check_config(conf: Mapping[str, Any], durable: bool) -> None:
-    """Check what the conf says of the provider, as far as it can be known where the topology is not yet run.
+    """Check the conf's provider, as far as possible before the topology runs.
 
     Nothing is opened, and no user's provider is made.
 
@@ -101,7 +101,7 @@ def check_config(conf: Mapping[str, Any], durable: bool) -> None:
         durable: Whether the states must outlive their tasks.
 
     Raises:
-        ConfigError: The provider will refuse its config, or can't keep what is asked of it.
+        ConfigError: The provider will refuse its config, or is not durable enough.
     """
     name = conf.get(PROVIDER)
     if (name is None and conf.get(STORE) is None) or (isinstance(name, str) and name not in _OURS):

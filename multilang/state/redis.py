@@ -1,4 +1,4 @@
-"""The provider of states in Redis that Storm's key names. It is apart, so that only who uses it imports what it needs."""
+"""The provider of states in Redis that Storm's key names. It is apart, so that only its users import ``redis``."""
 
 from __future__ import annotations
 

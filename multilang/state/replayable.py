@@ -29,7 +29,7 @@ class ReplayableSpout(ReliableSpout):
         raise TypeError(f"{type(self).__name__} has no position method: define position(self)")
 
     def seek(self, position: Any) -> None:
-        """Go on from a position. Not called if no position was committed yet.
+        """Resume from a position. Not called if no position was committed yet.
 
         Args:
             position: The value that ``position`` returned in another process.
@@ -37,11 +37,11 @@ class ReplayableSpout(ReliableSpout):
         raise TypeError(f"{type(self).__name__} has no seek method: define seek(self, position)")
 
     def identity(self) -> Any:
-        """Return what tells this source from others: a path, a topic, a table. Define it if a source may change.
+        """Return an identity of the source: a path, a topic, a table. Define it if a source may change.
 
         It is stored with the position, and a position in another source is refused. It is called where the topology is
         built, and without exact alignment in the task, before ``initialize``. Without it, a source whose class or
-        arguments changed is told by a warning, and refused only where it has those of another component.
+        arguments changed causes a warning, and is refused only where it has those of another component.
 
         Returns:
             Anything that JSON can express, and that people may see in messages; None: nothing is known.
@@ -50,5 +50,5 @@ class ReplayableSpout(ReliableSpout):
 
     def _attach(self, collector: SpoutCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
-        if collector.replays_by_position:  # then no tuple need be kept for a replay
+        if collector.replays_by_position:  # then no tuple need be stored for a replay
             self._shadow(ReliableSpout, {"emit": collector.emit, "emit_many": collector.emit_many})

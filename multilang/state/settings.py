@@ -53,7 +53,7 @@ def check_members(config: Mapping[str, Any], what: str, own: tuple[str, ...]) ->
 
 
 def divided_otherwise(component: str, before: int, now: int, where: str, is_source: bool) -> str:
-    """Return the text of an error: a component's state is that of another number of tasks, and how to go on."""
+    """Return the error text for a component's state of another number of tasks, with the fix."""
     if is_source:
         return (
             f"the positions of {component!r} are those of {before} tasks, and it has {now} now, which would divide the source in another "

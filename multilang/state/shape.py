@@ -1,10 +1,10 @@
 """The shape of the topology that wrote the stored states, which is compared when a topology claims them.
 
-What is stored means something only to a topology of the same shape: the key of a word is looked for in the task to which
-its grouping sends it, and a position belongs to the source that saved it. A topology of another shape would read
-everything again, or count beside what is there, and nothing would tell. So the checkpoint spout keeps the shape beside
-its own progress, and compares it behind the claim, before anything is processed. Each difference that would double or
-lose something is refused with a sentence that says what it was, what it is, and what to do. Others pass.
+Stored states fit only a topology of the same shape: the key of a word is looked for in the task to which its grouping
+sends it, and a position belongs to the source that saved it. A topology of another shape would read everything again, or
+count beside the stored state, unnoticed. So the checkpoint spout stores the shape beside its own progress, and compares
+it after the claim, before anything is processed. Each difference that would double or lose something is refused with the
+old shape, the new one, and the fix. Others pass.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Part:
 
     Attributes:
         kind: SOURCE for a spout whose position is in the checkpoints, or else BOLT.
-        declared: Its class, and what was given to it.
+        declared: Its class and arguments.
         inputs: The division of each subscription's tuples among the tasks, by source and stream.
     """
 
@@ -72,7 +72,7 @@ class Part:
         return alike and self.declared.is_like(other.declared)
 
     def changed(self, now: Part) -> list[str]:
-        """Return the names of what ``now`` has otherwise, of the same class."""
+        """Return the names of the arguments that differ in ``now``, of the same class."""
         inputs = ["its inputs"] if self.inputs.keys() != now.inputs.keys() else []
         return [*self.declared.changed(now.declared), *inputs]
 
@@ -148,9 +148,9 @@ class Difference:
     """A difference for which stored states are refused.
 
     Attributes:
-        text: The sentence that says what it was, what it is, and what to do.
-        component: The component that it is about; empty: all of them.
-        acceptable: Whether the user may say that it is meant; otherwise something has to be moved or removed.
+        text: A sentence with the old shape, the new one, and the fix.
+        component: The component that differs; empty: all of them.
+        acceptable: Whether the user may accept it; otherwise something has to be moved or removed.
     """
 
     def __init__(self, text: str, component: str = "", acceptable: bool = False) -> None:
@@ -187,7 +187,7 @@ def check_shape(
     components: Collection[str],
     warn: Callable[[str], None] = lambda _: None,
 ) -> dict[str, int]:
-    """Compare a topology with the shape that is stored, and put its own there, to be committed by the caller.
+    """Compare a topology with the stored shape, and put its own there, to be committed by the caller.
 
     Args:
         provider: The provider of the stored states, claimed.
@@ -236,7 +236,7 @@ def _alignment(before: Shape, now: Shape, contents: Contents) -> Iterable[Differ
         if positions:
             yield Difference(
                 f"the stored state was written under {ALIGNMENT} {EXACT!r}, with the positions of {_listed(positions)}, and "
-                f"the topology has {now.alignment!r} now, which keeps no positions there: all would be read and counted "
+                f"the topology has {now.alignment!r} now, which stores no positions there: all would be read and counted "
                 f"again. Build it with {EXACT!r}; if it is meant: multilang state accept TOPOLOGY, which forgets the positions",
                 acceptable=True,
             )
@@ -253,8 +253,8 @@ def _alignment(before: Shape, now: Shape, contents: Contents) -> Iterable[Differ
 
 
 def _components(before: Shape, now: Shape, contents: Contents, components: Collection[str]) -> Iterable[Difference]:
-    gone = sorted(id for id in contents.tasks if id not in now.parts and contents.held(id))
-    renamed = [id for id in gone if id not in components]
+    removed = sorted(id for id in contents.tasks if id not in now.parts and contents.held(id))
+    renamed = [id for id in removed if id not in components]
     if renamed:
         one = renamed[0]
         yield Difference(
@@ -263,7 +263,7 @@ def _components(before: Shape, now: Shape, contents: Contents, components: Colle
             f"NEW; if it was removed: multilang state rm TOPOLOGY {one}; or else give it its name back",
             one,
         )
-    for id in gone:
+    for id in removed:
         if id in components:
             yield Difference(
                 f"there is stored state of {id!r}, which stores none in this topology: it would begin with nothing. Declare it "
@@ -314,7 +314,7 @@ def _exchanged(id: str, before: Shape, now: Shape) -> Iterable[Difference]:
             else f"{moved[0]!r}, which is new, has what {id!r} had when its state was stored, and {id!r} has something else now"
         )
         yield Difference(
-            f"{whose} ({what}), so that one would go on with what is stored of the other: give the components their names back; if "
+            f"{whose} ({what}), so that one would continue with what is stored of the other: give the components their names back; if "
             "it is meant: multilang state accept TOPOLOGY",
             id,
             acceptable=True,

@@ -43,7 +43,7 @@ class SourceExecutor(Fresh):
         self._start_spout()
 
     def _start_spout(self) -> None:
-        # They run in turns alone, like all that a source does.
+        # They run in turns alone, like all calls of a source.
         TaskTimers(self._turns.scope, self._collector.scope.timers.clock)
         self._runner = start_spout(self.wrapped, self._turns, *self._parts)
 
@@ -126,7 +126,7 @@ class SourceCollector(SpoutCollector):
     ) -> list[int] | None:
         if not self.turn:
             raise ConfigError(
-                "a replayable spout emits in next_tuple alone, where its position goes on with what it emits"
+                "a replayable spout emits in next_tuple alone, where its position advances with its emits"
             )
         self.emitted += 1
         return self._emit(values, stream, self.turn, direct_task, need_task_ids, on_task_ids)

@@ -1,4 +1,4 @@
-"""The checkpoint spout: it starts each checkpoint, and after a failure brings all tasks back to one state.
+"""The checkpoint spout: it starts each checkpoint, and after a failure restores one state in all tasks.
 
 It is Storm's CheckpointSpout with its CheckPointState.
 """
@@ -13,7 +13,7 @@ from multilang.settings import ALIGNMENT, EXACT, PARENT, value
 from multilang.state import settings
 from multilang.state.api import KeyValueState
 from multilang.state.checked import (
-    check_kept,
+    check_committed,
     check_progress,
     check_provider,
     check_whole,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from multilang.component.context import Context
     from multilang.state.shape import Part
-    from multilang.state.witness import Kept
+    from multilang.state.witness import Elsewhere
 
 _IN_USE_PAUSE_SECS = 10.0
 _ACTIONS = {PREPARING: PREPARE, COMMITTING: COMMIT}
@@ -75,8 +75,8 @@ class CheckpointSpout(Spout):
         self.stateful = list(stateful)
         self.alignment = alignment
         self.parts = dict(parts or {})
-        self.kept: list[Kept] = []
-        """For each spout that keeps its position elsewhere, the conf keys of which one must be set for that, if any, and its conf."""
+        self.elsewhere: list[Elsewhere] = []
+        """For each spout that stores its position elsewhere, the conf keys of which one must be set for that, if any, and its conf."""
 
     @property
     def came_to_it(self) -> bool:  # type: ignore[override]
@@ -112,7 +112,7 @@ class CheckpointSpout(Spout):
         self._not_before = float("-inf")
         self._failures = 0
         self._repeats = Repeats(lambda _, text: self.log(text, "warn"), self.clock)
-        self._in_use = ""  # why the states can't be claimed yet; on Storm the topology goes on meanwhile
+        self._in_use = ""  # why the states can't be claimed yet; on Storm the topology runs meanwhile
         try:
             self._begin_readable()
         except InUseError as problem:
@@ -121,7 +121,7 @@ class CheckpointSpout(Spout):
             self._in_use = f"{problem}. This topology saves no state until then; its tuples time out"
             self.report_error(self._in_use)
         except BaseException:
-            self.close()  # or the states would stay claimed while other topologies in this process live on
+            self.close()  # or the states would stay claimed while this process runs other topologies
             raise
 
     def begin(self) -> None:
@@ -129,7 +129,7 @@ class CheckpointSpout(Spout):
         self.epoch = epoch_of(self._provider)
         self._renewed = True
         if not self._provider.durable:
-            # A store in memory ends with this task, while other tasks live on and know its last epoch. They fail
+            # A store in memory ends with this task, while other tasks still run and know its last epoch. They fail
             # checkpoints with an older one: see ``fail``.
             self.epoch = 1
         self._steps.at("CLAIM", self.epoch)
@@ -139,16 +139,16 @@ class CheckpointSpout(Spout):
         check_whole(self._provider, self._state, self.stateful)
         tasks = {component: len(self.context.tasks(component)) for component in self.stateful}
         now = Shape(self.alignment, self.parts, tasks)
-        tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()), self._told)
+        tasks = check_shape(self._provider, self._state, now, set(self.context.task_component.values()), self._warn)
         self._witness.close()  # of an earlier try
-        self._witness = Witness(self.kept, self.conf)
-        self._witness.check(self._provider, self._state, self._told)
+        self._witness = Witness(self.elsewhere, self.conf)
+        self._witness.check(self._provider, self._state, self._warn)
         self._state.commit()
-        check_kept(self._provider, self._name, self._state, TASKS_KEY, tasks)
+        check_committed(self._provider, self._name, self._state, TASKS_KEY, tasks)
         self.txid, self.state = position_of(self._provider, self._state) or (-1, COMMITTED)
 
     def _begin_readable(self) -> None:
-        """Begin, and tell of stored values of a wrong form, which somebody typed, by one sentence."""
+        """Begin, and explain stored values of a wrong form, which somebody typed, in one sentence."""
         try:
             self.begin()
         except (ConfigError, StateError):
@@ -158,12 +158,12 @@ class CheckpointSpout(Spout):
                 raise  # it may be a fault of the user's class
             raise StateError(
                 f"what is stored of topology {self.conf.get('topology.name')!r} in {self._provider.describe()} can't be understood "
-                f"({type(problem).__name__}: {problem}): it was changed by hand, or damaged. Put a whole copy back, or begin "
+                f"({type(problem).__name__}: {problem}): it was changed by hand, or damaged. Restore a whole copy, or begin "
                 "anew: multilang state rm TOPOLOGY COMPONENT"
             ) from problem
 
     def is_owner(self) -> bool:
-        """Return whether the states are claimed. While another topology owns them, try again now and then."""
+        """Return whether the states are claimed. While another topology owns them, try to claim them now and then."""
         if not self._in_use:
             return True
         if self.clock() < self._not_before:
@@ -174,7 +174,7 @@ class CheckpointSpout(Spout):
             self._not_before = self.clock() + _IN_USE_PAUSE_SECS
             return False
         self._in_use = ""
-        self.log("what was in use by another topology is free: this one goes on with it")
+        self.log("the states that another topology owned are free: this one continues with them")
         return True
 
     @staticmethod
@@ -230,8 +230,8 @@ class CheckpointSpout(Spout):
         pause = min(self._interval / 10 * 2 ** min(self._failures, 10), max(self._interval, 1.0))
         self._failures += 1
         self._not_before = self.clock() + pause
-        said = f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed"
-        self._repeats.report(None, said, kind=self.state)
+        text = f"checkpoint {tup_id} failed ({self.state}); all tasks go back to what is committed"
+        self._repeats.report(None, text, kind=self.state)
         if not self._provider.durable and self.state == COMMITTED:
             self.epoch += 1 + self.epoch // 4
 
@@ -247,10 +247,10 @@ class CheckpointSpout(Spout):
         self._save(self.txid, COMMITTING)
 
     def committed(self) -> None:
-        """Do what follows a complete checkpoint. Nothing unless overridden."""
+        """React to a complete checkpoint. Nothing unless overridden."""
 
     def recovered(self) -> None:
-        """Go on after a step of the recovery."""
+        """Continue after a step of the recovery."""
         if self.state == PREPARING:
             self._save(self.txid - 1, COMMITTED)
         elif self.state == COMMITTING:
@@ -262,7 +262,7 @@ class CheckpointSpout(Spout):
         """Raise the epoch after a step that failed. Return False if the store is away: then it is tried again.
 
         A task that died may have left an instance that was stopped before its first claim, and that has the step in its
-        pipe. In the same epoch it could, when it wakes up, claim the state of its successor and roll it back.
+        pipe. In the same epoch it could, when it is resumed, claim the state of its successor and roll it back.
         """
         try:
             epoch = self._provider.renew()
@@ -278,7 +278,7 @@ class CheckpointSpout(Spout):
         self._renewed = True
         return True
 
-    def _told(self, text: str) -> None:
+    def _warn(self, text: str) -> None:
         self.log(text, "warn")
 
     def _ask(self, action: str) -> None:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from itertools import islice
 
 from multilang.protocol.codec import dumps, loads
-from multilang.state.api import KeyValueState, unheard
+from multilang.state.api import KeyValueState, ignore
 from multilang.state.serializers import JsonKeySerializer, JsonSerializer
 from multilang.store.errors import FencedError, StateError, StoreGoneError
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from multilang.store.interface import Rows, Store
 
 CACHED_KEYS = 100_000  # unchanged keys in memory, unless the conf sets multilang.state.cache.keys
-_READ_KEYS = 10_000  # of these, read at once by who only looks
+_READ_KEYS = 10_000  # of these, for a reader that does not claim
 _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 _PLAIN = frozenset({str, int, float, bool})  # JSON gives these back as they are
 _HEAD, _DATA, _PREPARED, _NEW = "head", "data", "prepared", "new"  # the tables of a namespace
@@ -36,7 +36,7 @@ class Saved(ABC):
         is_claimed: Whether this object has claimed the namespace.
     """
 
-    trace: Callable[[str], None] = staticmethod(unheard)
+    trace: Callable[[str], None] = staticmethod(ignore)
     largest: int = 2**62
     is_claimed = False
 
@@ -70,7 +70,7 @@ class Saved(ABC):
 
     @abstractmethod
     def rollback(self) -> None:
-        """Forget what is prepared."""
+        """Drop the prepared changes."""
 
     @abstractmethod
     def close(self) -> None:
@@ -78,11 +78,11 @@ class Saved(ABC):
 
 
 class _Head:
-    """The row that tells of a namespace. Each write replaces it, and expects it as this task knows it.
+    """The row with the progress of a namespace. Each write replaces it, and expects it as this task knows it.
 
     Attributes:
         epoch: The highest epoch under which the namespace was claimed.
-        claim: Drawn at random by who has claimed it.
+        claim: Drawn at random by each claim.
         committed: The last committed transaction; None: there is none.
         prepared: The last prepared transaction; None: there is none.
         step: The number of the last write.
@@ -113,10 +113,10 @@ class _Head:
 
     @classmethod
     def from_row(cls, row: bytes) -> _Head:
-        """Return the head that ``row`` gave as it is stored.
+        """Return the head that ``row`` returned as it is stored.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: It is no such row.
         """
         members = loads(row)
         if not isinstance(members, dict) or members.keys() != {*cls.__slots__}:
@@ -137,7 +137,7 @@ class Namespace(Saved):
     """One namespace in a store.
 
     Every write expects the head of the namespace as this object left it, in the same atomic step. So a process that was
-    stopped between two of its steps, and whose task was started again meanwhile, changes nothing when it wakes up.
+    stopped between two of its steps, and whose task was restarted meanwhile, changes nothing when it is resumed.
 
     Args:
         store: The store. It is closed with the namespace.
@@ -162,7 +162,7 @@ class Namespace(Saved):
             new = found.after(epoch=epoch, claim=claim)
             if not self._store.durable and epoch > found.epoch:
                 new.committed = new.prepared = None  # a new checkpoint spout counts transactions from the beginning
-            self._store.trace = unheard
+            self._store.trace = ignore
             if self._store.compare_and_write(self._place, {_HEAD: {_KEY: raw}}, {_HEAD: {_KEY: new.row()}}):
                 self._head, self._prepared, self.is_claimed = new, None, True
                 return
@@ -212,7 +212,7 @@ class Namespace(Saved):
         if prepared is not None and prepared < txid:
             raise StoreGoneError(  # all tasks had prepared this transaction, so no repetition helps
                 f"transaction {txid} can't be committed in {self._name!r}, where {prepared} is prepared: what all tasks had prepared is "
-                "gone here, as when a store is put back to an older copy. Put back a copy that has the state of all tasks"
+                "missing here, as when a store is restored from an older copy. Restore a copy that has the state of all tasks"
             )
         if prepared is not None and txid != prepared:
             raise StateError(f"transaction {txid} can't be committed in {self._name!r}, where {prepared} is prepared")
@@ -227,7 +227,7 @@ class Namespace(Saved):
         self._prepared = {}
 
     def stage(self, rows: Iterable[tuple[bytes, bytes]]) -> None:
-        """Write rows that shall be the whole contents, beside the present ones; see ``swap``."""
+        """Write the rows of the new contents, beside the present ones; see ``swap``."""
         self._step({}, cleared=[_NEW])
         for part in self._store.portions(rows):
             self._step({_NEW: part})
@@ -263,7 +263,7 @@ class Namespace(Saved):
         except ValueError:
             raise StoreGoneError(
                 f"the state of {self._name!r} in {self._store.describe()} is not what was written: its head is {raw!r}. It was changed by "
-                "hand, or damaged: put it back, or remove it to start from nothing"
+                "hand, or damaged: restore it, or remove it to start from nothing"
             ) from None
 
     def _step(
@@ -292,9 +292,9 @@ class Namespace(Saved):
             return self._fenced(found, self._head.epoch)
         what = "was deleted" if raw is None else f"has step {found.step}, and step {self._head.step} was written"
         return StoreGoneError(
-            f"the state of {self._name!r} in {self._store.describe()} was changed by somebody else, or put back to an older copy, while it "
-            f"was in use: it {what}. Nothing more is written to it. Put the newest copy back, or start the topology again, which then "
-            "goes on from what is there"
+            f"the state of {self._name!r} in {self._store.describe()} was changed by somebody else, or restored from an older copy, while it "
+            f"was in use: it {what}. Nothing more is written to it. Restore the newest copy, or restart the topology, which then "
+            "resumes from what is there"
         )
 
     def _fenced(self, found: _Head, epoch: int) -> FencedError:
@@ -313,7 +313,7 @@ class _Encoded(bytes):
 class StoredState(KeyValueState["Any", "Any"]):
     """A KeyValueState in front of the bytes of a namespace.
 
-    At most ``cached`` unchanged keys are kept in memory. They are read at the start, so that a new key costs no question where
+    At most ``cached`` unchanged keys are held in memory. They are read at the start, so that a new key costs no request where
     there are no more than that.
 
     Args:
@@ -321,7 +321,7 @@ class StoredState(KeyValueState["Any", "Any"]):
         store: The bytes of the namespace.
         keys: The serializer of keys; None: JSON.
         values: The serializer of values; None: JSON.
-        cached: The number of unchanged keys to keep in memory.
+        cached: The number of unchanged keys to hold in memory.
     """
 
     def __init__(
@@ -342,12 +342,12 @@ class StoredState(KeyValueState["Any", "Any"]):
         self._json_keys = type(keys) is JsonKeySerializer
         self._cached = cached
         self._live: dict[Any, Any] = {}  # what was read and written; None: not there
-        self._changed: dict[Any, Any] = {}  # what is to be prepared
+        self._changed: dict[Any, Any] = {}  # to be prepared
         self._complete = False  # every key of the store is in ``live``
         self._is_read = False  # nothing may be read before the claim
         self._large = store.largest // 8  # a text with fewer characters is never too large, however JSON writes it
 
-    # ---- what a component does ----
+    # ---- the calls of a component ----
 
     def get(self, key: Any, default: Any = None) -> Any:
         value = self._live.get(key)
@@ -373,7 +373,7 @@ class StoredState(KeyValueState["Any", "Any"]):
             self._changed[key] = value
         elif value is None:
             raise ValueError(
-                f"None is not a value of a state: delete({key!r}) removes the key, and get(key, default) knows it is gone"
+                f"None is not a value of a state: delete({key!r}) removes the key, and get(key, default) returns the default"
             )
         else:
             self._changed[key] = data = self._encode(key, value)
@@ -397,7 +397,7 @@ class StoredState(KeyValueState["Any", "Any"]):
             if value is not None:
                 yield key, value
 
-    # ---- what checkpoints do ----
+    # ---- the calls of a checkpoint ----
 
     def claim(self, epoch: int) -> None:
         self.store.claim(epoch)
@@ -424,7 +424,7 @@ class StoredState(KeyValueState["Any", "Any"]):
     def close(self) -> None:
         self.store.close()
 
-    # ---- what is processed in one place and saved in another ----
+    # ---- changes that are made in one process and saved in another ----
 
     def changes(self) -> list[tuple[bytes, bytes | None]]:
         """Return the rows that were put or deleted (None) since the last prepare, encoded for the store."""
@@ -486,7 +486,7 @@ class StoredState(KeyValueState["Any", "Any"]):
         return value
 
     def _forget(self) -> None:
-        """Empty a full cache, except for unwritten keys. Nobody knows which keys will be needed again."""
+        """Empty a full cache, except for unwritten keys."""
         live = self._live
         self._live = {key: live[key] for key in self._changed}
         self._complete = False

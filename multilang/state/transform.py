@@ -81,10 +81,10 @@ def stateful(topology: Topology) -> Topology:
                 _wrap(spec, SourceExecutor, [Input(SPOUT, stream, Grouping("all")) for stream in streams])
     spout = kinds.spout(with_state, value(topology.conf, ALIGNMENT), parts)
     if not exact:  # with exact alignment positions are part of the state
-        spout.kept = [
+        spout.elsewhere = [
             (keys, dict(spec.conf))
             for spec in specs.values()
-            if (keys := getattr(spec.component, "kept_elsewhere", None)) is not None
+            if (keys := getattr(spec.component, "stored_elsewhere", None)) is not None
         ]
     own = {TASKS: 1, MAX_SPOUT_PENDING: None}  # overrides the topology's conf for spouts
     specs[SPOUT] = ComponentSpec(SPOUT, "spout", spout, streams=spout.declared_streams(), tasks=1, conf=own)

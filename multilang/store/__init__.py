@@ -1,4 +1,4 @@
-"""The one interface to what outlives a process, and the databases behind it. See ``interface`` for its laws."""
+"""The one interface to durable data, and the databases behind it. See ``interface`` for its laws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look into a store, copy it, and remove places of it: the work of ``multilang state`` with a URL."""
+"""List, copy and remove the places of a store, for ``multilang state`` with a URL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Entry:
     Attributes:
         place: Its name.
         rows: The number of rows in each table.
-        owner: Who claimed it last; None: nobody did.
+        owner: The last owner; None: it was never claimed.
     """
 
     __slots__ = ("owner", "place", "rows")
@@ -69,7 +69,7 @@ def found(store: Store, place: str, key: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
-    """Yield a header, and then one object for each row. Nothing of it may be in use.
+    """Yield a header, and then one object for each row. None of the places may be in use.
 
     Args:
         store: The store.
@@ -85,7 +85,7 @@ def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
         for table in sorted(store.tables(place)):
             for key, value in store.list(place, table):
                 if table == OWNER and key != RECORD:
-                    continue  # the fences and beats of claims that are over
+                    continue  # the fences and heartbeats of former claims
                 yield {"place": place, "table": table, "key": _text(key), "value": _text(value)}
     for place, owner in zip(places, owners, strict=True):
         now = stored_owner(store, place)
@@ -98,8 +98,8 @@ def export(store: Store, start: str = "") -> Iterator[dict[str, Any]]:
 def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
     """Write the rows that ``export`` yielded into places that have none yet.
 
-    What has an owner is owned by this process until all rows are there, with an epoch above the one that it had. If this does not
-    come to its end, nobody else can claim it before it is removed.
+    A place with an owner is owned by this process until all rows are there, with an epoch above the exported one. If this
+    does not finish, nobody else can claim the place before it is removed.
 
     Args:
         store: The store.
@@ -109,7 +109,7 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
         The number of rows.
 
     Raises:
-        StateError: A line is wrong, or there is something at a place already.
+        StateError: A line is wrong, or a place has rows already.
     """
     rows = iter(lines)
     if next(rows, {}).get("multilang-store") != FORMAT:
@@ -129,7 +129,7 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
             raise StateError(
                 f"there is something at {place!r} in {store.describe()} already: remove it, or name another store"
             )
-        there.discard(place)  # it has an owner's record alone, as what was removed
+        there.discard(place)  # it has an owner's record alone, as a removed place
         if owner is not None:
             claims.callback(store.claim(place, run, owner.topology, above=owner.epoch, what=place).release)
         else:
@@ -143,7 +143,7 @@ def load(store: Store, lines: Iterable[dict[str, Any]]) -> int:
 
 
 def remove(store: Store, name: str) -> int:
-    """Remove all rows of a place, and of those below it. Its owner's record stays, so that its epoch goes on.
+    """Remove all rows of a place, and of those below it. Its owner's record stays, so that its epoch never falls.
 
     Args:
         store: The store.
@@ -172,7 +172,7 @@ def remove(store: Store, name: str) -> int:
 
 
 def _below(store: Store, name: str) -> list[str]:
-    """Return a place, if there is anything, and those below it."""
+    """Return a place, if it has rows, and those below it."""
     return sorted(each for each in store.places(name) if f"{each}/".startswith(f"{name}/"))
 
 

@@ -1,4 +1,4 @@
-"""Checks of the classes that a user wrote: that they take the calls that the library makes, and what a store answers."""
+"""Checks of the classes that a user wrote: of the arguments of their methods, and of the answers of a store."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def check_calls(thing: object, base: type, calls: Calls) -> None:
 
 
 def check_attributes(thing: Any) -> None:
-    """Check what a user's store or provider says of itself.
+    """Check the attributes of a user's store or provider.
 
     Raises:
         WrongProviderError: It is of the wrong type.
@@ -110,7 +110,7 @@ def check_attributes(thing: Any) -> None:
 
 
 def checked_store(kind: type[Store], url: str, conf: Mapping[str, Any] | None, setting: str) -> Store:
-    """Return a store of a user's class, whose methods take the library's calls, and whose answers are checked when they come.
+    """Return a store of a user's class, whose methods take the library's calls, and whose answers are checked.
 
     Raises:
         ConfigError: It can't be made.

@@ -1,4 +1,4 @@
-"""Claims of places: the owner's record, its heartbeat, and how a place is taken over. The laws are in ``interface``."""
+"""Claims of places: the owner's record, its heartbeat, and the takeover. The laws are in ``interface``."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ BEAT_SECS = 1.0
 LEASE_SECS = 10.0  # an owner without a beat for so long counts as dead or stopped
 CLAIM_SECS = 5.0  # how long a claim waits for an owner that beats, since it may be about to end
 _POLL_SECS = 0.05
-_EARLIER = 50  # runs that are remembered
+_EARLIER = 50  # former runs in an owner's record
 _MACHINE_FILES = ("/proc/sys/kernel/random/boot_id", "/etc/machine-id")
-_SLOW_SECS = 1.0  # a look that takes longer says nothing about the time before it
+_SLOW_SECS = 1.0  # a read that takes longer proves nothing about the time before it
 RECORD = b"owner"  # the key of the owner's record in that table
 COMMAND = "multilang state "  # how the runs of that command begin
 IMPORT = f"{COMMAND}import "
@@ -60,9 +60,9 @@ class Owner:
         run: The run that claimed: the topology's ``storm.id``.
         topology: The topology's name, for messages.
         host: The host of the owner's process.
-        process: The process number, and what tells its number from the same one elsewhere: see ``_number_space``.
+        process: The process number, and the namespace and machine in which it counts: see ``_number_space``.
         since: The local time of the claim, for messages.
-        earlier: The last runs that claimed before. A run that was taken over from does not come back.
+        earlier: The last runs that claimed before. A run that was fenced does not claim again.
         ended: Whether the owner has released the place.
         token: Drawn at random by each claim; the key of its fence.
     """
@@ -132,10 +132,10 @@ class Owner:
 
     @classmethod
     def from_text(cls, text: bytes) -> Owner:
-        """Return the owner that ``text`` gave as JSON.
+        """Return the owner of a text that ``text`` returned.
 
         Raises:
-            ValueError: It is something else.
+            ValueError: It is no such text.
         """
         found = loads(text)
         if not isinstance(found, dict) or set(found) != set(cls.__slots__):
@@ -143,7 +143,7 @@ class Owner:
         return cls(**found)
 
     def is_dead(self) -> bool:
-        """Return whether the owner's process is known to have ended: it ran on this machine, and is gone."""
+        """Return whether the owner's process is known to have ended: it ran on this machine, and does not any more."""
         if self.host != socket.gethostname() or self.process[1:] != _number_space():
             return False
         try:
@@ -156,11 +156,11 @@ class Owner:
 
 
 class Claim:
-    """A place that this process has claimed, with the thread that beats for it.
+    """A place that this process has claimed, with the thread of its heartbeat.
 
     Attributes:
         owner: The owner as this claim stored it.
-        beating: Held while the claim beats or is renewed.
+        beating: A lock that is held while the claim beats or is renewed.
     """
 
     def __init__(self, store: Store, place: str, owner: Owner, what: str) -> None:
@@ -180,7 +180,7 @@ class Claim:
 
     @property
     def token(self) -> str:
-        """A text that tells this claim from every other."""
+        """A text that identifies this claim."""
         return self.owner.token
 
     @property
@@ -196,7 +196,7 @@ class Claim:
 
         Raises:
             FencedError: Another run or process has claimed the place; nothing was changed.
-            StoreGoneError: The place was deleted, or put back to an older copy.
+            StoreGoneError: The place was deleted, or restored from an older copy.
         """
         while True:
             fence = self.fence
@@ -208,11 +208,11 @@ class Claim:
                     return False
 
     def check(self) -> None:
-        """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or put back."""
+        """Raise FencedError if somebody has claimed the place since, or StoreGoneError if it was deleted or restored."""
         check_owner(self._store, self._place, self.owner, self._what)
 
     def renew(self) -> int:
-        """Raise the epoch of this claim, so that whoever heard only of the one before can claim nothing under it any more.
+        """Raise the epoch of this claim, so that nothing can be claimed under the previous one any more.
 
         Returns:
             The new epoch.
@@ -233,12 +233,12 @@ class Claim:
         self.end()
         with suppress(ValueError):
             self._store.claims.remove(self)
-        with suppress(Exception):  # the database is gone: the next owner will wait until the lease is over
+        with suppress(Exception):  # without the database, the next owner waits until the lease is over
             if _replace(self._store, self._place, self.owner, self.owner.changed(ended=True)):
                 self._store.end_beats(self._place)
 
     def end(self) -> None:
-        """Beat no more. The last beat has ended when this returns."""
+        """End the heartbeat. The last one is done when this returns."""
         self._ended.set()
         self._store.hurry()
         self._thread.join()
@@ -289,14 +289,14 @@ def claim(
         if (None if now is None else now.token) == (None if before is None else before.token):
             raise StoreGoneError(
                 f"{describe(store, what)} can't be claimed: its owner's record is not that of its last claim. It was changed by hand, or "
-                "damaged: put it back, or remove all that is kept there, to begin with nothing"
+                "damaged: restore it, or remove all that is stored there, to begin with nothing"
             )
 
 
 def wait_until_free(
     store: Store, place: str, run: str | None, warn: Callable[[str], None] = log.warning, what: str = ""
 ) -> Owner | None:
-    """Wait until no other run than ``run`` uses a place, and return its last owner. Nothing is claimed.
+    """Wait until no other run than ``run`` uses a place, and return its last owner.
 
     Raises:
         InUseError: The owner of another run still beats after ``CLAIM_SECS``.
@@ -321,8 +321,8 @@ def wait_until_free(
             seen, seen_at = mark, now
         elif now - seen_at >= LEASE_SECS:
             warn(
-                f"{describe(store, what)} is taken over from {owner}, which has not answered for {LEASE_SECS:g} s; should it wake "
-                "up, it can write nothing any more"
+                f"{describe(store, what)} is taken over from {owner}, which has not answered for {LEASE_SECS:g} s; should it be "
+                "resumed, it can write nothing any more"
             )
             return owner
         sleep(_POLL_SECS)
@@ -339,8 +339,8 @@ def stored_owner(store: Store, place: str, what: str = "") -> Owner | None:
         return None if text is None else Owner.from_text(text)
     except (ValueError, TypeError):
         raise StateError(
-            f"{describe(store, what)}: the record of its owner is {text!r}: it was changed by hand, or damaged. Put it back, or "
-            "remove all that is kept there, to begin with nothing"
+            f"{describe(store, what)}: the record of its owner is {text!r}: it was changed by hand, or damaged. Restore it, or "
+            "remove all that is stored there, to begin with nothing"
         ) from None
 
 
@@ -349,7 +349,7 @@ def check_owner(store: Store, place: str, owner: Owner, what: str = "") -> None:
 
     Raises:
         FencedError: Somebody has claimed the place since.
-        StoreGoneError: It was deleted, or put back to an older copy.
+        StoreGoneError: It was deleted, or restored from an older copy.
     """
     found = stored_owner(store, place, what)
     if found is None or found.token != owner.token or store.get(place, OWNER, [*owner.fence[OWNER]]) == [None]:
@@ -357,31 +357,31 @@ def check_owner(store: Store, place: str, owner: Owner, what: str = "") -> None:
 
 
 def refusal(store: Store, epoch: int, found: Owner | None, what: str = "") -> StateError:
-    """Return the error for who has, or heard of, an epoch that is not that of the stored owner.
+    """Return the error for an epoch that is not that of the stored owner.
 
     Returns:
-        FencedError if that owner is newer; StoreGoneError if the place was deleted, or put back to an older copy.
+        FencedError if that owner is newer; StoreGoneError if the place was deleted, or restored from an older copy.
     """
     if found is not None and found.epoch > epoch:
         return FencedError(
             f"{describe(store, what)} was taken over by {found} (epoch {found.epoch}; this one has {epoch}): nothing more is written "
             "here"
         )
-    how = "is gone" if found is None else f"is another one (epoch {found.epoch}; this one has {epoch})"
+    how = "is missing" if found is None else f"is another one (epoch {found.epoch}; this one has {epoch})"
     return StoreGoneError(
         f"{describe(store, what)} was changed while it was in use: the record of its owner {how}, and what is stored there may be "
-        "gone or older, too. Nothing more is written here. Put it back, or start the topology again, which then goes on from what is "
+        "missing or older, too. Nothing more is written here. Restore it, or restart the topology, which then resumes from what is "
         "there"
     )
 
 
 def describe(store: Store, what: str) -> str:
-    """Return the words of a message for what is kept in a store."""
+    """Return the words of a message for something in a store."""
     return f"{what} in {store.describe()}" if what else store.describe()
 
 
 def _replace(store: Store, place: str, before: Owner | None, owner: Owner) -> bool:
-    """Store ``owner`` and its fence in the place of ``before``, if that is still the owner. All other fences are removed."""
+    """Replace the owner ``before`` and its fence by ``owner``, if it is still stored. All other fences are removed."""
     expected = {OWNER: {RECORD: None}} if before is None else before.fence
     return store.compare_and_write(place, expected, {OWNER: {**owner.fence[OWNER], RECORD: owner.text()}}, [OWNER])
 
@@ -392,7 +392,7 @@ def _epoch(owner: Owner | None) -> int:
 
 @cache
 def _machine() -> tuple[str, ...]:
-    """Return what differs between two machines, although they may have the same host name.
+    """Return texts that identify this machine, since two may have the same host name.
 
     The boot's id is drawn at random at each start of the system. Where there is none, it is the address of a network card;
     Python draws one at random if it finds none, and then no owner is known to be dead before its lease is over.
@@ -412,7 +412,7 @@ def _machine() -> tuple[str, ...]:
 
 
 def _number_space() -> list[str]:
-    """Return what process numbers are counted in: the namespace, which differs between containers, and the machine."""
+    """Return the scope of process numbers: the namespace, which differs between containers, and the machine."""
     try:
         return [os.readlink("/proc/self/ns/pid"), *_machine()]
     except OSError:
@@ -426,5 +426,5 @@ def claim_for(conf: Mapping[str, Any], store: Store, place: str, what: str, abov
 
 
 def check_free_for(conf: Mapping[str, Any], store: Store, place: str, what: str) -> None:
-    """Raise InUseError if another run than that of ``conf`` uses a place. Nothing is claimed."""
+    """Raise InUseError if another run than that of ``conf`` uses a place."""
     wait_until_free(store, place, owner_of(conf)[0], log.warning, what)

@@ -1,4 +1,4 @@
-"""The errors of what outlives a process."""
+"""The errors of stored data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from multilang.errors import MultilangError
 
 
 class StateError(MultilangError):
-    """State can't be read, written or found. The message names it and the fix."""
+    """State can't be read, written or found. The message names the state and the fix."""
 
     is_explained = True
 
@@ -17,15 +17,15 @@ class UnusableStateError(StateError, UnrecoverableError):
 
 
 class InUseError(StateError, UnrecoverableError):
-    """Another run owns what was to be claimed. The message names that run."""
+    """Another run owns the place that was to be claimed. The message names that run."""
 
 
 class FencedError(StateError, UnrecoverableError):
-    """Somebody with a newer epoch owns what this process writes to. Nothing was written, and nothing more may be."""
+    """A newer epoch owns what this process writes to. Nothing was written, and nothing more may be."""
 
 
 class StoreGoneError(StateError, UnrecoverableError):
-    """Stored data is gone, damaged, or replaced by something else."""
+    """Stored data is missing, damaged, or replaced by something else."""
 
 
 class WrongProviderError(StateError, UnrecoverableError):

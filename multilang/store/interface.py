@@ -1,30 +1,30 @@
-"""The one interface to what outlives a process: rows of bytes in a database, and who may write them.
+"""The one interface to durable data: rows of bytes in a database, and the owners that may write them.
 
-States, positions, transactions, maps, marks of sources and logs of queries are kept through these calls alone. A **place** is
-what one owner writes to, such as the state of one task; it has **tables** of rows, and a row is a key with its value, both
-bytes. The names of places and tables are any text of up to 200 characters without NUL, and differ if one character does, in
-case, too. The laws, which every database keeps, and why:
+States, positions, transactions, maps, marks of sources and logs of queries are stored through these calls alone. A **place**
+is what one owner writes to, such as the state of one task; it has **tables** of rows, and a row is a key with its value, both
+bytes. The names of places and tables are any text of up to 200 characters without NUL, and are case-sensitive. The laws
+of every database, and the reasons:
 
-1. **A write is one atomic step.** ``compare_and_write`` compares the rows that are expected and writes, with nothing of
-   anybody between the two, and does all of it or, after an error or a crash, nothing. A check before the write is not
-   enough: a process can be stopped between the two for hours.
-2. **What was written stays.** If the store is durable, the rows are on the disk when the call returns. Who acks a tuple
-   after it can't be asked for it again.
+1. **A write is one atomic step.** ``compare_and_write`` compares the rows that are expected and writes, with no other write
+   between the two, and does all of it or, after an error or a crash, nothing. A check before the write is not enough: a
+   process can be stopped between the two for hours.
+2. **A write is durable.** If the store is durable, the rows are on the disk when the call returns: a tuple that is acked
+   after it is never replayed.
 3. **False is nothing.** ``compare_and_write`` returns False when an expected row is another one, and has changed nothing.
-4. **A write is made once.** A database behind a network may send a request again when its answer is lost. The second copy,
-   or a first one that was late, changes nothing, whatever was written meanwhile, and the call returns True if one was done.
-5. **A read sees what was written.** After a claim, ``get`` and ``list`` return what the owners before have written.
+4. **A write is made once.** A client may send a request again when its answer is lost. The second copy, or a first one that
+   was late, changes nothing, whatever was written meanwhile, and the call returns True if one was done.
+5. **A read sees all writes.** After a claim, ``get`` and ``list`` return what the previous owners have written.
 6. **An owner has an epoch.** Each claim raises it, and nothing else does. Numbers that are counted from it, such as those
    of attempts, are never used twice.
-7. **Nothing is read before the claim.** It could be older than the last write of the owner before.
+7. **Nothing is read before the claim.** It could be older than the last write of the previous owner.
 8. **Every write carries a fence.** It is a row that the claim made, and that the next claim removes. Its key is drawn at
-   random, so that no one can make it again, not even by removing the whole place. Who expects it is refused in the
-   same step once there is a newer owner, whatever he believes of himself. Rows that only the owner writes may stand for it,
-   as may a number that was claimed under it.
+   random, so that it can't be made again, not even by removing the whole place. Once there is a newer owner, a write that
+   expects the old fence is refused in the same step. Rows that only the owner writes may replace it, as may a number that
+   was claimed under it.
 9. **A heartbeat protects nothing.** It is for people: while an owner beats, another run is refused with a message that names
-   it. A process that was killed or stopped does not beat, and is taken over from.
-10. **Reading is bounded.** ``list`` reads a table in portions, whatever its size. A row that is there all the time is given
-   once; one that changes meanwhile may be given or not.
+   it. The place of a process that was killed or stopped, and does not beat, is taken over.
+10. **Reading is bounded.** ``list`` reads a table in portions, whatever its size. A row that does not change is returned
+   once; one that changes meanwhile may be returned or not.
 
 A database of one's own is a subclass with ``get``, ``list``, ``places``, ``tables``, ``compare_and_write``, ``describe`` and, where
 something is to be closed, ``close``.
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 _BEATS = b"beats"
 
 
-def unheard(_: str) -> None:
-    """Hear of a step, and do nothing."""
+def ignore(_: str) -> None:
+    """Ignore a message or a step of a write."""
 
 
 class Store(ABC):
@@ -65,11 +65,11 @@ class Store(ABC):
         durable: Whether another process, and a later one, finds what was written.
         local: Whether only this machine can reach it, as with files.
         largest: The largest size of a key or value, in bytes.
-        portion_rows: How many rows are best written in one step, by who may divide them; see ``portions``.
+        portion_rows: The best number of rows for one step, where they may be divided; see ``portions``.
         portion_bytes: The size of these rows together, in bytes.
         requires: The packages that workers need: import names, and what to install for each.
         claims: The claims through this store that beat.
-        trace: Called with the steps of a write: "write", "sync" when it is about to be done, "synced" when it was.
+        trace: Called with the steps of a write: "write", "sync" before it is synced, "synced" after it.
     """
 
     durable: ClassVar[bool] = True
@@ -78,7 +78,7 @@ class Store(ABC):
     largest: int = 2**62
     portion_rows: int = 2**62
     portion_bytes: int = 2**62
-    trace: Callable[[str], None] = staticmethod(unheard)
+    trace: Callable[[str], None] = staticmethod(ignore)
 
     def __init__(self, url: str, conf: Mapping[str, Any] | None = None, setting: str = "multilang.store") -> None:
         self.url = url
@@ -166,7 +166,7 @@ class Store(ABC):
         """Return the database in the words of a message: "the SQLite file /var/lib/shop.sqlite"."""
 
     def close(self) -> None:
-        """Close connections. What was claimed through this store does not beat any more. Its next use opens it again."""
+        """Close connections, and end the heartbeats of the claims. The next use opens the store again."""
         for each in self.claims:
             each.end()
         self.claims.clear()
@@ -189,14 +189,14 @@ class Store(ABC):
         yield part
 
     def check(self) -> None:  # noqa: B027  # by default nothing is checked
-        """Check that the database can be used now, with little patience since somebody waits for the answer.
+        """Check that the database can be used now, with a short timeout since somebody waits for the answer.
 
         Raises:
             StateError: It can't be used now.
         """
 
     def hurry(self) -> None:  # noqa: B027  # not every database is waited for
-        """Wait little from now on for a database that does not answer: the task ends, and its last write matters little."""
+        """Shorten the timeouts from now on: the task ends, and its last write matters little."""
 
     def beat(self, place: str, fence: Rows, number: int) -> bool:
         """Store that the owner is alive.
@@ -212,7 +212,7 @@ class Store(ABC):
         return self.compare_and_write(place, fence, {OWNER: {_BEATS: b"%d" % number}})
 
     def beats(self, place: str) -> object:
-        """Return a value that is another one after each ``beat``.
+        """Return a value that each ``beat`` changes.
 
         Args:
             place: The place.
@@ -220,7 +220,7 @@ class Store(ABC):
         return self.get(place, OWNER, [_BEATS])[0]
 
     def end_beats(self, place: str) -> None:  # noqa: B027  # not every database has something to remove
-        """Remove what ``beat`` stored beside the rows: the owner has released the place.
+        """Remove the data of ``beat`` beside the rows: the owner has released the place.
 
         Args:
             place: The place.
@@ -231,7 +231,7 @@ class Store(ABC):
         place: str,
         run: str,
         topology: str,
-        warn: Callable[[str], None] = unheard,
+        warn: Callable[[str], None] = ignore,
         *,
         may_return: bool = True,
         above: int = 0,
@@ -241,14 +241,13 @@ class Store(ABC):
 
         Args:
             place: The place.
-            run: The run that claims, the topology's ``storm.id``. A place that the same run left, because its process died, is
-                taken over at once.
+            run: The run that claims, the topology's ``storm.id``. A place of a process of the same run is taken over at once.
             topology: The run's topology, for messages.
             warn: Called with a message when the place is taken from an owner that neither ended nor beats.
-            may_return: Whether a run that was taken over from may claim again once its successor has ended. It may on
-                Storm, where nobody else could end it.
-            above: An epoch that was used already, as far as what is stored tells; that of the claim is above it.
-            what: What is kept there, in the words of a message, such as "the state of topology 'shop'".
+            may_return: Whether a fenced run may claim again once its successor has ended. It may on Storm, where nobody else
+                could end it.
+            above: An epoch that was used already, by other stored data; that of the claim is above it.
+            what: The name of the place's content for messages, such as "the state of topology 'shop'".
 
         Returns:
             The claim.
@@ -260,7 +259,7 @@ class Store(ABC):
         return claim(self, place, run, topology, warn, may_return=may_return, above=above, what=what)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Go to another process without connections."""
+        """Pickle the store without its connections."""
         return type(self), (self.url, self.conf, self.setting)
 
     def __deepcopy__(self, memo: object) -> Store:

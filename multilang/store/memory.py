@@ -1,4 +1,4 @@
-"""Rows in this process: for tests, and for what need not survive it."""
+"""Rows in this process: for tests, and for data that need not survive it."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def is_url(text: str) -> bool:
 
 
 def carry(kind: type[Store]) -> None:
-    """Know a user's class by its name where it can't be imported: on an executor of Spark's, to which it was sent."""
+    """Register a user's class by its name where it can't be imported: on an executor of Spark's, to which it was sent."""
     _CARRIED[f"{kind.__module__}.{kind.__qualname__}"] = kind
 
 
@@ -89,11 +89,11 @@ def open_store(url: str, conf: Mapping[str, Any] | None = None, setting: str = S
 
     Args:
         url: The URL.
-        conf: The topology's conf, for what belongs into no URL.
+        conf: The topology's conf, for passwords, which belong into no URL.
         setting: The conf key that has the URL, for messages.
 
     Raises:
-        ConfigError: The URL names no database, or something that is none of it.
+        ConfigError: The URL names no database, or its path or options are wrong.
         WrongProviderError: The class is a user's, and a method does not take the library's calls.
     """
     kind = store_class(url, setting)

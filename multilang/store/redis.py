@@ -7,8 +7,8 @@ key (a hash each)     content
 ``{PLACE}/$call:ID``  the last calls of one store object, for an hour: see ``_WRITE``
 ===================== =======================================================================
 
-The place stands in braces, so that all of it is on one server of a cluster, where one script sees it. How soon what was written
-is on the disk is a setting of the server's (``appendfsync``).
+The place stands in braces, so that all of it is on one server of a cluster, where one script sees it. A setting of the
+server's (``appendfsync``) determines how soon a write is on the disk.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from multilang.store.interface import Rows
 
-LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server says otherwise (proto-max-bulk-len)
+LARGEST = 512 * 1024 * 1024  # bytes of a value, unless the server is set to another one (proto-max-bulk-len)
 _PORTION_ROWS = 10_000
 _PORTION_BYTES = 8 << 20
 _FIRST = 100  # rows of the first portion that is read, when their size is not known yet
@@ -44,26 +44,26 @@ _CALL = "$call:"
 # ARGV: the number of this call, the lowest number of those that still wait for their answer, whether rows are removed, steps. A
 # step is its name, the number of its table in KEYS, the number of its arguments, and these; first those that compare.
 #
-# A copy of a call finds the call's answer. The answers of calls below the lowest that waits are forgotten, since nobody hears
-# them: a copy of one, which is late, changes nothing.
+# A copy of a call finds the call's answer. The answers of calls below the lowest that waits are removed: a late copy of one
+# changes nothing.
 #
-# What Redis has done of a script stays when one of its commands is refused. So the kind of each key is seen first; the first
-# write, of what the record has already, is one that a full memory refuses; and each other command is tried on no key.
+# Redis does not roll back a script when one of its commands is refused. So the kind of each key is checked first; the first
+# write, of the record's present value, is one that a full memory refuses; and each other command is tried on no key.
 _WRITE = """\
-local lowest, kept = ARGV[2], ''
+local lowest, answers = ARGV[2], ''
 local before = redis.call('HGET', KEYS[1], 'calls')
 if before then
   local last, calls = string.match(before, '^(%d+)([ %d=]*)$')
   if not last then error('DAMAGED: ' .. KEYS[1] .. ' is ' .. string.sub(before, 1, 40)) end
   for number, answer in string.gmatch(calls, ' (%d+)=(%d)') do
     if number == ARGV[1] then return tonumber(answer) end
-    if tonumber(number) >= tonumber(lowest) then kept = kept .. ' ' .. number .. '=' .. answer end
+    if tonumber(number) >= tonumber(lowest) then answers = answers .. ' ' .. number .. '=' .. answer end
   end
   if tonumber(last) > tonumber(lowest) then lowest = last end
   if tonumber(ARGV[1]) < tonumber(lowest) then error('DAMAGED: ' .. KEYS[1] .. ' is ' .. string.sub(before, 1, 40)) end
 end
 for place = 3, #KEYS do redis.call('HLEN', KEYS[place]) end
-local calls = lowest .. kept
+local calls = lowest .. answers
 redis.call('HSET', KEYS[1], 'calls', calls)
 for _, command in ipairs(ARGV[3] == '0' and {} or {{'UNLINK'}, {'HDEL', ''}, {'EXPIRE', 1}, {'HSCAN', 0}}) do
   redis.call(command[1], KEYS[2], unpack(command, 2))
@@ -104,14 +104,14 @@ while step() do
     local into, cursor = name == 'merge' and KEYS[tonumber(ARGV[first])], '0'
     while into and cursor do
       local found = redis.call('HSCAN', key, cursor, 'COUNT', 1000)
-      local kept, gone = {}, {}
+      local rows, removed = {}, {}
       for place = 1, #found[2], 2 do
         local row, value = found[2][place], found[2][place + 1]
-        if value == '' then gone[#gone + 1] = row
-        else kept[#kept + 1] = row; kept[#kept + 1] = value end
+        if value == '' then removed[#removed + 1] = row
+        else rows[#rows + 1] = row; rows[#rows + 1] = value end
       end
-      put(into, kept, 1, #kept)
-      drop(into, gone, 1, #gone)
+      put(into, rows, 1, #rows)
+      drop(into, removed, 1, #removed)
       cursor = found[1] ~= '0' and found[1]
     end
     redis.call('UNLINK', key)
@@ -127,12 +127,12 @@ class RedisStore(Store):
 
     Args:
         url: ``redis://HOST:PORT/DATABASE``, or ``rediss://USER@HOST:PORT/DATABASE?ca=FILE``.
-        conf: The conf of the topology, with ``multilang.redis.access`` for what belongs into no URL.
+        conf: The conf of the topology, with ``multilang.redis.access``, for passwords, which belong into no URL.
         setting: The conf key that has the URL, for messages.
-        settings: In the place of the URL: what ``redis_client.connect`` takes, or with ``nodes`` what ``connect_cluster`` takes.
+        settings: Instead of the URL: the settings of ``redis_client.connect``, or with ``nodes`` those of ``connect_cluster``.
 
     Raises:
-        ConfigError: The URL is none, or the way in is.
+        ConfigError: The URL is wrong, or the credentials are.
     """
 
     requires = REQUIRES
@@ -165,14 +165,14 @@ class RedisStore(Store):
     def largest(self) -> int:  # type: ignore[override]  # the server is asked once
         """The largest size of a key or value, in bytes, that the server takes and that can be read again."""
         if self._largest is None:
-            said = LARGEST
+            most = LARGEST
             with self._errors() as client:
                 try:
-                    said = int(next(iter(client.config_get("proto-max-bulk-len").values())))
+                    most = int(next(iter(client.config_get("proto-max-bulk-len").values())))
                 except Exception as problem:
                     if type(problem).__name__ not in ("ResponseError", "NoPermissionError", "StopIteration"):
-                        raise  # the named errors leave the default: the server does not tell this user
-            self._largest = min(LARGEST, said, redis_client.MAX_ANSWER // 2)
+                        raise  # with the named errors the default holds: this user may not read the server's conf
+            self._largest = min(LARGEST, most, redis_client.MAX_ANSWER // 2)
         return self._largest
 
     def get(self, place: str, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -276,16 +276,16 @@ class RedisStore(Store):
                 client.ping()
                 try:
                     nodes = [{"target_nodes": each} for each in client.get_primaries()] if self._is_cluster else [{}]
-                    said = [client.info("memory", **node) for node in nodes]
+                    infos = [client.info("memory", **node) for node in nodes]
                 except Exception as problem:
                     if type(problem).__name__ not in ("ResponseError", "NoPermissionError"):
                         raise
-                    return  # this user may not know the server's policy
+                    return  # this user may not read the server's policy
         finally:
             client.close()
-        for server in said:
-            policy = str(server.get("maxmemory_policy", ""))
-            if policy.startswith("allkeys") and server.get("maxmemory"):
+        for info in infos:
+            policy = str(info.get("maxmemory_policy", ""))
+            if policy.startswith("allkeys") and info.get("maxmemory"):
                 raise StateError(
                     f"{self.describe()} deletes keys when its memory is full (maxmemory-policy {policy}), and so would lose what is "
                     "stored: set it to noeviction, or use another Redis"
@@ -309,7 +309,7 @@ class RedisStore(Store):
 
     @contextmanager
     def _errors(self, place: str = "") -> Iterator[Any]:
-        """Give the connection, which is opened at its first use, and translate its errors."""
+        """Yield the connection, which is opened at its first use, and translate its errors."""
         where = f"{_key(place, '*')!r} in " if place else ""
         with translated_errors(where + self.describe(), self.setting):
             with self._lock:
@@ -327,7 +327,7 @@ class _Calls:
     """The calls of one process, and which of them wait for their answer.
 
     Attributes:
-        client: Tells it from all others.
+        client: An id of the process, drawn at random.
         process: The number of the process.
     """
 
@@ -340,7 +340,7 @@ class _Calls:
 
     @contextmanager
     def one(self) -> Iterator[tuple[int, int]]:
-        """Count a call, and give its number and the lowest of those that wait."""
+        """Count a call, and yield its number and the lowest of those that wait."""
         with self._lock:
             self._last = call = self._last + 1
             self._waiting.add(call)

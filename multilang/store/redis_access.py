@@ -1,4 +1,4 @@
-"""The way into a Redis that asks who comes: its user and password, and TLS with the authorities that are trusted.
+"""Authentication at a Redis: a user and its password, and TLS with the authorities that are trusted.
 
 A place has these members beside its host and port. The conf key ``multilang.redis.access`` has them for all places that
 lack them, and the environment a password.
@@ -26,17 +26,17 @@ _PATHS = ("ca", "cert", "key")
 def settings(
     host: str, port: int, database: int, timeout: int, access: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a place, as a component keeps it that is given its members one by one.
+    """Return a place, for a component that gets its members one by one.
 
     Args:
         host: The server's host.
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
-        access: The way in, see ``checked``.
+        access: The credentials, see ``checked``.
 
     Raises:
-        ConfigError: The way in is none.
+        ConfigError: The credentials are wrong.
     """
     reached = {"host": host, "port": port, "database": database, "timeout": timeout}
     return {**reached, **checked(access or {}, "access")}
@@ -94,13 +94,13 @@ def checked(members: Mapping[str, Any], what: str) -> dict[str, Any]:
 
 
 def place_of(url: str) -> dict[str, Any]:
-    """Return the place that a URL names: host, port, database, and those of the way in.
+    """Return the place that a URL names: host, port, database, and the members of ``checked``.
 
     Args:
         url: ``redis://USER@HOST:PORT/DATABASE``, or with TLS ``rediss://...?ca=FILE&cert=FILE&key=FILE``.
 
     Raises:
-        ValueError: It is no such URL, or has a password, which whoever sees a conf would see.
+        ValueError: It is no such URL, or has a password, which everybody who reads the conf would see.
     """
     found = urlsplit(url)
     scheme, database = found.scheme.lower(), found.path.strip("/") or "0"
@@ -121,7 +121,7 @@ def place_of(url: str) -> dict[str, Any]:
 
 
 def options(place: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of redis-py's clients for a place's way in. The password is read now.
+    """Return the arguments of redis-py's clients for a place's credentials. The password is read now.
 
     Raises:
         ConfigError: The password, or a file, can't be read.

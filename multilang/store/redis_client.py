@@ -1,4 +1,4 @@
-"""Connections to Redis that wait while it is started again, and whose errors name the server."""
+"""Connections to Redis that wait while it restarts, and whose errors name the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-PATIENCE_SECS = 20.0  # for a Redis that is being started again
+PATIENCE_SECS = 20.0  # for a Redis that restarts
 HASTE_SECS = 3.0  # the same when somebody waits for the answer, or when the answer matters little
 MAX_ANSWER = 256 * 1024 * 1024  # bytes of all answers to what was sent at once
 ANSWER_SECS = 60.0  # from the first byte of these answers to their last
@@ -106,7 +106,7 @@ def connect_cluster(
 
 
 def _unless_busy(redis: Any, command: Callable[[], Any]) -> Any:
-    """Do a command, and say that the server is starting, which is waited for, if it runs a script for longer than usual."""
+    """Run a command. If the server is busy with a script, raise the error of a server that starts, which is waited for."""
     try:
         return command()
     except redis.ResponseError as problem:
@@ -118,7 +118,7 @@ def _unless_busy(redis: Any, command: Callable[[], Any]) -> Any:
 class _BoundedSocket:
     """A connected socket that takes no more than so many bytes, for so long, as answers to what was sent at once.
 
-    redis-py itself gathers whatever comes.
+    redis-py itself reads answers of any size.
     """
 
     def __init__(self, wire: Any, refusal: type[Exception]) -> None:
@@ -188,7 +188,7 @@ end
 
 
 class translated_errors:  # noqa: N801  # read as a word
-    """A context that turns redis-py's exceptions into StateError, or StoreGoneError for what is stored damaged.
+    """A context that turns redis-py's exceptions into StateError, or StoreGoneError for damaged data.
 
     Args:
         where: The server, in the words of a message.
@@ -222,7 +222,7 @@ class translated_errors:  # noqa: N801  # read as a word
         if any(sign in str(error) for sign in _DAMAGED):
             raise StoreGoneError(
                 f"{self._where}: what is stored there is not what was written: it was changed by hand, or damaged "
-                f"({str(error).partition(' script: ')[0].rstrip('.')}). Put it back, or remove it to start from nothing"
+                f"({str(error).partition(' script: ')[0].rstrip('.')}). Restore it, or remove it to start from nothing"
             ) from None
         raise StateError(f"{self._where} can't be used: {str(error).rstrip('.')}{fix}") from None
 

@@ -1,4 +1,4 @@
-"""The store that a conf names, and the names under which a topology's things are kept there."""
+"""The store that a conf names, and the names of a topology's data there."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def stored_name(conf: Mapping[str, Any]) -> str:
 
 
 def owner_of(conf: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the run that claims this topology's stored things (``storm.id``), and the name under which they are stored."""
+    """Return the run that claims this topology's data (``storm.id``), and the name under which they are stored."""
     topology = stored_name(conf)
     return str(conf.get("storm.id") or f"{topology} {os.getpid()}"), topology
 
 
 def may_return(conf: Mapping[str, Any]) -> bool:
-    """Return whether a run that was taken over from may claim again: yes on Storm, where nobody else could end it."""
+    """Return whether a fenced run may claim again: yes on Storm, where nobody else could end it."""
     return conf.get(PARENT) != "local"
 
 

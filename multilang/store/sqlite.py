@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 WAIT_SECS = 60.0  # how long to wait for another task that is writing
 LARGEST = 1_000_000_000 - 1000  # SQLite's limit for a row, less a key and the row's head
-_APPLICATION = 0x4D4C5354  # "MLST": in the header, tells our files from others
+_APPLICATION = 0x4D4C5354  # "MLST": in the header, identifies our files
 _LAYOUT = 4  # also in the header
 _SCHEMA = (
     "CREATE TABLE tables (id INTEGER PRIMARY KEY, place TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (place, name))",
@@ -75,7 +75,7 @@ class SqliteStore(Store):
             return _values(connection, part, keys)
 
     def list(self, place: str, table: str) -> Iterator[tuple[bytes, bytes]]:
-        # Each portion is a statement of its own: one that is read on and on would keep the connection in the past.
+        # Each portion is a statement of its own: a long one would keep the connection at its old snapshot.
         rows: list[tuple[bytes, bytes]] = []
         while True:
             with self._reading() as connection:
@@ -132,10 +132,10 @@ class SqliteStore(Store):
                 self._merge(connection, *(self._part(connection, place, table, make=True) for table in merged))
             for table, rows in changes.items():
                 part = self._part(connection, place, table, make=True)
-                kept = ((part, key, value) for key, value in rows.items() if value is not None)
-                gone = ((part, key) for key, value in rows.items() if value is None)
-                connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", kept)
-                connection.executemany("DELETE FROM rows WHERE part = ? AND key = ?", gone)
+                changed = ((part, key, value) for key, value in rows.items() if value is not None)
+                removed = ((part, key) for key, value in rows.items() if value is None)
+                connection.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?, ?)", changed)
+                connection.executemany("DELETE FROM rows WHERE part = ? AND key = ?", removed)
             self.trace("sync")
         self.trace("synced")
         return True
@@ -187,7 +187,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _reading(self) -> Iterator[_Connection | None]:
-        """Give the connection; None while there is no file."""
+        """Yield the connection; None while there is no file."""
         with self._lock:
             if self._connection is None and not os.path.exists(self.path):
                 yield None
@@ -201,7 +201,7 @@ class SqliteStore(Store):
 
     @contextmanager
     def _writing(self) -> Iterator[_Connection]:
-        """Make one transaction of what the body writes: all of it is done and on the disk, or nothing."""
+        """Make one transaction of the body's writes: all of them are done and on the disk, or none."""
         with self._lock:
             if self._connection is None:
                 self._make()
@@ -337,14 +337,14 @@ class SqliteStore(Store):
             if private.is_open_to_all(real) and os.path.exists(real):
                 _take_names(real)
         except FileNotFoundError:
-            raise self.gone() from None
+            raise self.lost_file() from None
         except OSError as problem:
             fix = _fix(problem, f"name another in {self.setting}")
             raise UnusableStateError(f"{self.describe()} can't be used: {problem}; {fix}") from None
 
     # ---- messages ----
 
-    def gone(self, part: str = "") -> StoreGoneError:
+    def lost_file(self, part: str = "") -> StoreGoneError:
         """Return the error for a file that was deleted, renamed, emptied or replaced while it was used.
 
         Args:
@@ -352,15 +352,15 @@ class SqliteStore(Store):
         """
         return StoreGoneError(
             f"{self.describe()}{part} was deleted, renamed, emptied or replaced while it was in use: what was written to it since is not "
-            "there. Put it back with the files beside it, or start the topology again, which then goes on from what the file has"
+            "there. Restore it with the files beside it, or restart the topology, which then resumes from what the file has"
         )
 
     def _error(self, problem: sqlite3.DatabaseError) -> StateError:
-        """Return the StateError that says what SQLite's error means."""
+        """Return the StateError for an error of SQLite's."""
         code = getattr(problem, "sqlite_errorcode", None)  # from Python 3.11 on
         text = str(problem)
         if "no such table" in text:
-            return self.gone()
+            return self.lost_file()
         if code in (11, 26) or "malformed" in text or "not a database" in text:  # SQLITE_CORRUPT, SQLITE_NOTADB
             return self._damaged(text)
         fix = ""
@@ -369,15 +369,15 @@ class SqliteStore(Store):
         elif "unable to open" in text or "readonly" in text:
             fix = f"; it has to be a file that can be written, in a folder that can be written, or name another in {self.setting}"
         elif "is full" in text:
-            fix = "; what was committed is kept: make room on its disk, and start the topology again if it has ended"
+            fix = "; what was committed is stored: free space on its disk, and restart the topology if it has ended"
         elif "disk I/O" in text:
             fix = (
                 f"{f' ({name})' if (name := getattr(problem, 'sqlite_errorname', '')) else ''}: its disk fails, or this process may not "
-                "make a file so large (ulimit -f); what was committed is kept"
+                "make a file so large (ulimit -f); what was committed is stored"
             )
         elif "locked" in text:
             fix = (
-                f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: let it go on, or end it "
+                f": another process has been writing to it for {WAIT_SECS:g} s, and is stopped, perhaps: resume it, or end it "
                 f"(fuser {self.path} names it)"
             )
         kind = UnusableStateError if "unable to open" in text else StateError
@@ -385,7 +385,7 @@ class SqliteStore(Store):
 
     def _damaged(self, how: str) -> StoreGoneError:
         return StoreGoneError(
-            f"{self.describe()} is damaged ({' '.join(how.split())}): put back a copy of it, or move it away to start from "
+            f"{self.describe()} is damaged ({' '.join(how.split())}): restore a copy of it, or move it away to start from "
             "nothing. It is not changed"
         )
 
@@ -400,7 +400,7 @@ class SqliteStore(Store):
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that remembers which files it opened."""
+    """A connection with the identities of the files that it opened."""
 
     _store: SqliteStore
     _real: str
@@ -415,7 +415,7 @@ class _Connection(sqlite3.Connection):
         self._files = {}
         self.note("")
         if self._files[""] is None:
-            raise store.gone()
+            raise store.lost_file()
 
     def note(self, *suffixes: str) -> None:
         """Remember the files with these suffixes as they are now."""
@@ -424,19 +424,19 @@ class _Connection(sqlite3.Connection):
     def check_place(self) -> None:
         """Raise StoreGoneError if the store's path is no longer the file that was opened. Called before a commit.
 
-        When the file was deleted, renamed or emptied, SQLite goes on writing to it, or to its log and the log's index,
+        When the file was deleted, renamed or emptied, SQLite still writes to it, or to its log and the log's index,
         without an error. The next program that opens the file knows nothing of these writes.
         """
         try:
             found = os.lstat(self._real)
         except OSError:
-            raise self._store.gone() from None
+            raise self._store.lost_file() from None
         this = found.st_dev, found.st_ino
         if not found.st_size or this != self._files[""] or (self._is_link and _inode(self._store.path) != this):
-            raise self._store.gone()
+            raise self._store.lost_file()
         for suffix, known in self._files.items():
             if suffix and _inode(f"{self._real}{suffix}") != known:
-                raise self._store.gone(suffix)
+                raise self._store.lost_file(suffix)
 
 
 def _values(connection: _Connection | None, part: int | None, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -467,16 +467,16 @@ def _take_names(real: str) -> None:
 
 
 def _fix(problem: OSError, usual: str) -> str:
-    """Return what to do about an error of the system's."""
+    """Return the fix for an error of the system's."""
     if problem.errno in (errno.EMFILE, errno.ENFILE):
         return "let this process open more files (ulimit -n)"
     if problem.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room on its disk"
+        return "free space on its disk"
     return usual
 
 
 def _limit_on_files() -> str:
-    """Return what to do if this process can't open the files of a connection now; an empty text if it can."""
+    """Return the fix if this process can't open the files of a connection now; an empty text if it can."""
     with ExitStack() as opened:
         try:
             for _ in ("", *_BESIDE):
@@ -495,7 +495,7 @@ def _inode(path: str) -> tuple[int, int] | None:
 
 
 def _mount_points() -> set[str]:
-    """Return the paths on which something is mounted, as far as this system tells."""
+    """Return the paths on which something is mounted, if this system lists them."""
     try:
         with open("/proc/self/mountinfo", "rb") as file:
             lines = file.read().splitlines()

@@ -4,11 +4,11 @@ A row is the node ``<root>/<place>/<table>/<key>``, its names quoted as in a URL
 
 * ``$writers`` with a node for each writer. Each of its writes raises that node's version, from the one that it expects. So a
   request that is sent again, or that is late, is refused if it was done before. The node has the number of the last one;
-* ``$<table>`` for each table, whose version counts the steps that removed rows there. The version of a node tells a value from
-  another one only as long as it is the same node, so who expects a value expects that nothing was removed since, too. The
+* ``$<table>`` for each table, whose version counts the steps that removed rows there. The version of a node identifies a
+  value only as long as it is the same node, so a writer that expects a value also expects that nothing was removed since. The
   table of the owner has none: keys there are drawn at random, and a claim removes the nodes of all other writers.
 
-A write is one ``multi``, which begins with these checks, and usually one round trip. This holds for all rows, whoever writes.
+A write is one ``multi``, which begins with these checks, and usually one round trip. This holds for all rows and writers.
 A place that is deleted by hand takes the nodes of its writers with it, so that they read again what is expected.
 
 =========================================  ========================================
@@ -48,22 +48,21 @@ _ROOT = "/transactional"
 _URLS = "zookeeper://HOST:PORT,HOST:PORT/PATH, or zookeeper:///PATH with the servers of the conf"
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/\s,]+)(?::(\d{1,5}))?")
 _PORT = 2181
-_MOST_READS = 1000  # at once of those that are asked for
+_MOST_READS = 1000  # in one request
 
 
 class ZooKeeperStore(Store):
     """Rows in ZooKeeper: a node for each row.
 
-    It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds, or as long as
-    ``storm.zookeeper.connection.timeout`` says if that is more, for a ZooKeeper that does not answer.
+    It has one connection, which is made anew when it is lost. Each call waits up to 20 seconds, or
+    ``storm.zookeeper.connection.timeout`` if that is more, for a ZooKeeper that does not answer.
 
-    One step can't have more than ZooKeeper takes in a request, 1 MB: StateError says so. Tables are emptied and merged in
-    several steps if it has to be: in each of them rows are removed, or go from the one table to the other, and the last one
-    has the changes. If a row that is expected changes in the midst of that, the answer is False although some rows were
-    removed or merged.
+    One step can't have more than ZooKeeper takes in a request, 1 MB: more is refused with a StateError. Tables are emptied
+    and merged in several steps if they are larger: each of these removes rows, or moves them to the other table, and the last
+    one has the changes. If an expected row changes in between, the answer is False although some rows were removed or merged.
 
     Args:
-        url: ``zookeeper://HOST:PORT,HOST:PORT/PATH``. The conf has what is missing there, hosts or the path.
+        url: ``zookeeper://HOST:PORT,HOST:PORT/PATH``. Missing hosts, or a missing path, are those of the conf.
         conf: The topology's conf.
         setting: The conf key that has the URL, for messages.
     """

@@ -1,6 +1,6 @@
-"""The way into a ZooKeeper that asks who comes: digest, SASL and TLS, by Storm's keys.
+"""Authentication at a ZooKeeper: digest, SASL and TLS, by Storm's keys.
 
-What is made belongs to whoever logged in, and to the user of Storm's daemons if the conf names one.
+New nodes belong to the login, and to the user of Storm's daemons if the conf names one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ZooKeeperAccess:
         conf: The component's conf.
 
     Raises:
-        ConfigError: A setting that can't be kept.
+        ConfigError: A setting that is not supported.
     """
 
     def __init__(self, conf: Mapping[str, Any]) -> None:
@@ -43,7 +43,7 @@ class ZooKeeperAccess:
         self._digest = _auth(conf)
         self._section = text(conf, SECTION)
         self._tls = _tls(conf) if flag(conf, USE_TLS, False) else None
-        self._problem = ""  # of the handshake of TLS, which kazoo does not tell
+        self._problem = ""  # of the handshake of TLS, which kazoo does not report
 
     def __bool__(self) -> bool:
         return self._digest is not None or self._section is not None or self._certificate is not None
@@ -103,7 +103,7 @@ class ZooKeeperAccess:
         return found
 
     def acls(self, for_all: bool = False) -> list[Any] | None:
-        """Return the ACL of what is made; None without a login.
+        """Return the ACL of new nodes; None without a login.
 
         Args:
             for_all: Whether it is a folder in which others, too, may make nodes of their own.
@@ -116,7 +116,7 @@ class ZooKeeperAccess:
         return [*_acls(self._conf), *(others if for_all else [])]
 
     def own_ids(self) -> set[tuple[str, str]] | None:
-        """Return how ACLs name who logs in; None if only the server knows: by certificates, and by schemes of its own."""
+        """Return the login's id in ACLs; None if only the server knows it: with certificates, and schemes of its own."""
         from kazoo.security import make_digest_acl_credential
 
         if self._digest is not None and self._digest[0] != "digest":
@@ -131,11 +131,11 @@ class ZooKeeperAccess:
         return found
 
     def super_ids(self) -> set[tuple[str, str]]:
-        """Return who else has all rights, as ACLs name them."""
+        """Return the ids in ACLs of the others that have all rights."""
         return {(each.id.scheme, each.id.id) for each in _acls(self._conf) if each.id.scheme != "auth"}
 
     def _handler(self, tls: Tls) -> Any:
-        """Return what makes kazoo's connections, through the transport that the other clients have, too."""
+        """Return the handler that makes kazoo's connections through the transport of the other clients."""
         from kazoo.exceptions import AuthFailedError
         from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 
@@ -186,7 +186,7 @@ def _sasl(conf: Mapping[str, Any], section: str) -> dict[str, Any]:
                 "needs both; Kerberos is not supported there"
             )
     try:
-        import puresasl.client  # noqa: F401 - kazoo needs it, and says less clearly that it is missing
+        import puresasl.client  # noqa: F401 - kazoo needs it, and its own error is less clear
     except ImportError as problem:
         raise StateError(
             f"{SECTION} is {section!r}, and a login by SASL needs the package pure-sasl ({problem}): pip install "

@@ -1,8 +1,8 @@
-"""Connections of kazoo's that take no answer that is larger than any of a ZooKeeper, or none of its protocol.
+"""Connections of kazoo's that refuse answers that are larger than any of a ZooKeeper's, or not of its protocol.
 
-kazoo itself gathers as many bytes as an answer says that it has, up to 2 GB, for as long as one comes now and then, and its
-thread ends with a traceback at what it can't read. The bounds stand in methods that kazoo calls private; those of 2.10 and 2.11 were
-looked at, and a kazoo with others is refused. Import this module where kazoo is installed.
+kazoo itself reads as many bytes as the head of an answer states, up to 2 GB, however slowly they come, and its thread ends
+with a traceback at an answer that it can't read. The bounds stand in methods that are private to kazoo; those of 2.10 and
+2.11 are known, and a kazoo with others is refused. Import this module where kazoo is installed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ATTRIBUTES = _CONNECTION, "_session_timeout", "_stopped"
 
 
 def bounded(client: Any, refused: Callable[[str], None]) -> Any:
-    """Return kazoo's client, before its start, with a connection that is made anew after an answer out of bounds.
+    """Return kazoo's client, before its start, with a connection that reconnects after an answer out of bounds.
 
     Args:
         client: The client.
@@ -112,7 +112,7 @@ class _BoundedConnection(ConnectionHandler):  # type: ignore[misc]
             return read(*arguments)
         except (KazooException, OSError, self.handler.timeout_exception):
             raise
-        except Exception as error:  # noqa: BLE001  # which ones come of wrong bytes is not told
+        except Exception as error:  # noqa: BLE001  # kazoo does not document which ones wrong bytes cause
             raise self._dropped(f"what can't be read: {type(error).__name__}") from None
 
     def _dropped(self, problem: str) -> Exception:

@@ -24,7 +24,7 @@ SERVERS = "transactional.zookeeper.servers"
 PORT = "transactional.zookeeper.port"
 SESSION_TIMEOUT = "storm.zookeeper.session.timeout"
 CONNECTION_TIMEOUT = "storm.zookeeper.connection.timeout"
-PATIENCE_SECS = 20.0  # with a ZooKeeper that is being started again, or can't be reached for a while
+PATIENCE_SECS = 20.0  # with a ZooKeeper that restarts, or can't be reached for a while
 HURRY_SECS = 2.0  # of patience once the task ends
 START_SECS = 3.0  # of patience before a topology starts, where nothing listens
 RETRY_SECS = 0.1
@@ -37,7 +37,7 @@ _of_kazoo.setLevel(logging.ERROR)
 
 
 class ZooKeeperClient:
-    """A connection that is made anew when it is lost. Each request waits for a ZooKeeper that does not answer.
+    """A connection that reconnects. Each request waits for a ZooKeeper that does not answer.
 
     Args:
         conf: The component's conf.
@@ -45,12 +45,12 @@ class ZooKeeperClient:
         patience: Seconds to wait for an answer; None: 20, or those of ``storm.zookeeper.connection.timeout`` if they are more.
         listener: Called in the connection's thread with each of its states ("CONNECTED", ...).
         servers: The servers' addresses; None: those of the conf.
-        named: What says where ZooKeeper is, in the words of a message.
+        named: The setting with ZooKeeper's address, in the words of a message.
         is_shared: Whether others may have nodes of their own in ``root`` itself, rather than beside it.
 
     Attributes:
         servers: The servers' addresses.
-        session_secs: The seconds after which the server ends the session of a client that it does not hear.
+        session_secs: The seconds after which the server ends the session of a client without heartbeats.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ZooKeeperClient:
         self.session_secs = (conf.get(SESSION_TIMEOUT) or 20_000) / 1000
         self._access = ZooKeeperAccess(conf)
         self._own: set[tuple[str, str]] | None = None
-        self._checked: dict[str, tuple[int, int]] = {}  # path -> what tells the node, and its ACL, from another one
+        self._checked: dict[str, tuple[int, int]] = {}  # path -> the ids of the node and of its ACL
         self._is_refused = False
         self._problem = ""  # of an answer that was refused
         self._kazoo = self._connect()
@@ -114,7 +114,7 @@ class ZooKeeperClient:
         return bool(self._kazoo.connected)
 
     def hurry(self) -> None:
-        """Wait little from now on, also for what was asked before."""
+        """Shorten the timeout from now on, also that of requests under way."""
         self._patience = min(self._patience, HURRY_SECS)
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class ZooKeeperClient:
         self._problem = problem
 
     def _note_refusal(self, _: str) -> None:
-        # Kazoo ends such a connection, and tells later requests only that it is closed.
+        # Kazoo ends such a connection, and fails later requests only with "closed".
         self._is_refused |= self._kazoo.client_state == "AUTH_FAILED"
 
     def commit(self, request: Any, again: Callable[[], object] = lambda: None) -> Any:
@@ -185,7 +185,7 @@ class ZooKeeperClient:
             return self._calls(calls, **options)
         asked = [(*call[:2], None, True) if call[0] == "get_children" else call for call in calls]  # with its versions
         while True:
-            # Who may change a node above may put another one in the place of what is read.
+            # Whoever may change a node above may replace the one that is read.
             above = [*dict.fromkeys(each for path in reads for each in self._above(path) if each not in self._checked)]
             stats = dict(zip(above, self._calls([("exists", path) for path in above]), strict=True))
             found = self._calls(asked, **options)
@@ -203,7 +203,7 @@ class ZooKeeperClient:
         return [self._shared + "/".join(names[:count]) for count in range(2, len(names))]
 
     def acls(self, for_all: bool = False) -> list[Any] | None:
-        """Return the ACL of what is made; None without a login. See ZooKeeperAccess."""
+        """Return the ACL of new nodes; None without a login. See ZooKeeperAccess."""
         return self._access.acls(for_all)
 
     def _call(self, name: str, *arguments: Any, **options: Any) -> Any:
@@ -253,7 +253,7 @@ class ZooKeeperClient:
         return True
 
     def _own_ids(self) -> set[tuple[str, str]]:
-        """Return how ACLs name this login; where only the server knows that, it says so for a node that is made for it."""
+        """Return this login's id in ACLs; where only the server knows it, it is read from a node that is made for it."""
         if self._own is None:
             self._own = self._access.own_ids()
         if self._own is None:
@@ -282,7 +282,7 @@ class ZooKeeperClient:
 
         lost = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, self._kazoo.handler.timeout_exception)
         began = monotonic()
-        is_told = False
+        is_logged = False
         while True:
             requests = ask()
             self._wait(requests[-1], max(began + self._patience - monotonic(), RETRY_SECS))
@@ -294,7 +294,7 @@ class ZooKeeperClient:
                 pass
             except KazooException as problem:
                 raise self.unusable(paths[len(found)], problem) from None
-            except Exception as problem:  # noqa: BLE001  # kazoo hands on whatever comes of reading wrong bytes
+            except Exception as problem:  # noqa: BLE001  # kazoo passes on any exception that wrong bytes cause
                 self._note_problem(f"what can't be read: {type(problem).__name__}")
             if self._is_refused:
                 raise self.unusable(paths[0], AuthFailedError())
@@ -304,9 +304,9 @@ class ZooKeeperClient:
                     f"ZooKeeper {self.servers} does not answer{wrong}, {self._patience:g} seconds long; is it running, and are "
                     f"{self._named} right? {CONNECTION_TIMEOUT} may give it more time"
                 )
-            if not is_told:
+            if not is_logged:
                 log.warning("ZooKeeper %s does not answer; waiting for it", self.servers)
-                is_told = True
+                is_logged = True
             sleep(RETRY_SECS)
 
     def _wait(self, request: Any, secs: float) -> None:
@@ -317,14 +317,14 @@ class ZooKeeperClient:
                 break
 
     def unusable(self, path: str, problem: Exception) -> StateError:
-        """Return the error that says why a node can't be used, and what to do."""
+        """Return the error for a node that can't be used, with the reason and the fix."""
         at = path if path.startswith("/") else self.at(path)
         kind = type(problem).__name__
         if kind == "AuthFailedError" and self._access.refused:
             return StateError(f"ZooKeeper {self.servers} {self._access.refused}")
         if kind in ("NoAuthError", "AuthFailedError"):
             return StateError(
-                f"{at} in ZooKeeper {self.servers} belongs to who made it with other credentials, and {self._access.used}: give the topology "
+                f"{at} in ZooKeeper {self.servers} was made with other credentials, and {self._access.used}: give the topology "
                 "the credentials of its earlier runs in its conf, or keep this elsewhere"
             )
         fix = f"; {self._access.unknown}" if self._access else ""

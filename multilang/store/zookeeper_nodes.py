@@ -32,7 +32,7 @@ class Nodes:
         conf: The topology's conf.
         servers: The servers' addresses.
         root: The path of the folder of all places; empty for ZooKeeper's own root.
-        named: What says where ZooKeeper is, in the words of a message.
+        named: The setting with ZooKeeper's address, in the words of a message.
 
     Attributes:
         servers: The servers' addresses.
@@ -66,14 +66,14 @@ class Nodes:
         """Return a new connection.
 
         Args:
-            patience: Seconds to wait for an answer; None: as the conf says.
+            patience: Seconds to wait for an answer; None: the conf's.
         """
         return ZooKeeperClient(
             self._conf, self.root, patience, lambda _: None, self.servers, self._named, is_shared=True
         )
 
     def hurry(self) -> None:
-        """Wait little from now on."""
+        """Shorten the timeout from now on."""
         with self._opening:
             self._is_hurried = True
             if self._client is not None:

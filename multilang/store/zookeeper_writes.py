@@ -24,7 +24,7 @@ MOST_BYTES = 1_000_000  # of a request: ZooKeeper takes a little more (jute.maxb
 _OTHER_BYTES = 200  # of an operation, beside its path and data
 _MOST_EMPTIED = MOST_BYTES // 2  # of the rows of tables that are emptied, in the last request
 _MOST_REMEMBERED = 100_000  # rows
-_TRIES = 100  # of a write whose rows come and go
+_TRIES = 100  # of a write whose rows others change
 _CHANGED = ("BadVersionError", "NoNodeError", "NodeExistsError", "NotEmptyError")
 
 
@@ -95,8 +95,8 @@ class Writer:
                     return False, False
                 if lost:
                     raise StateError(
-                        f"{self._at} in ZooKeeper {self.nodes.servers}: the answer to a write was lost, and so was what tells whether it was "
-                        "done. Start again, from what is stored"
+                        f"{self._at} in ZooKeeper {self.nodes.servers}: the answer to a write was lost, and so was the proof that it was "
+                        "done. Restart the topology, from what is stored"
                     )
                 self._enter()
             if not self._is_expected(write.expected):
@@ -133,7 +133,7 @@ class Writer:
         self.note_removals(table, None if found is None else found[1])
 
     def note_removals(self, table: str, version: int | None) -> None:
-        """Note the version of the node that counts removals. What was read at another one may not be there any more."""
+        """Note the version of the node that counts removals. Rows that were read at another one may have been removed."""
         if version is None or self.removals.get(table) != version:
             self.known = {row: found for row, found in self.known.items() if row[0] != table}
             self.removals.pop(table, None)
@@ -151,7 +151,7 @@ class Writer:
         if not self.nodes.make(paths):
             self.nodes.make_root()
             self.nodes.make(paths)
-        self.nodes.are_there(self.place, [mark])  # with a login it is refused if a stranger made the place
+        self.nodes.are_there(self.place, [mark])  # with a login it is refused if another one made the place
         self._forget()
         self.mark = mark
 
@@ -167,7 +167,7 @@ class Writer:
         if not unknown:
             return True
         tables = [*dict.fromkeys(table for table, _ in unknown if table != OWNER)]
-        # The removals are read first, so that each one after the reading of a row is seen by them. Who removes rows of an
+        # The removals are read first, so that each one after the reading of a row is seen by them. A removal of rows of an
         # owner removes the nodes of other writers, so that these need not look for it.
         paths = [*map(self.path_of_removals, tables), *map(self.path, unknown)]
         found = self.nodes.read(self.place, paths)
@@ -185,7 +185,7 @@ class Writer:
         return None if node is None else node[0]
 
     def _make_tables(self, tables: Iterable[str]) -> bool:
-        """Make the nodes of tables; return False if the place is gone."""
+        """Make the nodes of tables; return False if the place was removed."""
         new = [table for table in tables if table not in self._tables]
         paths = [self.nodes.at(self.place, table) for table in new]
         paths += [self.path_of_removals(table) for table in new if table != OWNER]
@@ -210,7 +210,7 @@ class Writer:
         return bool(wanted) and [None if node is None else node[0] for node in found] == [*wanted.values()]
 
     def _look_again(self, request: _Request, path: str, problem: Exception) -> None:
-        """Look again at what a request has found otherwise than this writer knows it."""
+        """Read the nodes again that a request has found otherwise than this writer knows them."""
         if type(problem).__name__ not in _CHANGED:
             raise self.nodes.client.unusable(path, problem) from None
         self.nodes.distrust(self.place)  # a server that lags behind would give the old versions for ever
@@ -243,8 +243,8 @@ class _Request:
     """The operations of one write.
 
     Args:
-        writer: The writer, who knows the rows that are expected.
-        write: What is to be written.
+        writer: The writer, which knows the rows that are expected.
+        write: The arguments of the write.
         number: The write's number.
 
     Attributes:
@@ -303,7 +303,7 @@ class _Request:
         return None
 
     def note(self, is_known: bool) -> None:
-        """Tell the writer what is there now.
+        """Update the writer's view of the nodes.
 
         Args:
             is_known: Whether the answer came, with the new versions.
@@ -351,7 +351,7 @@ class _Request:
         ]
 
     def _put(self, row: Row, value: bytes | None, is_emptied: bool) -> list[_Operation]:
-        """Return what sets or removes a row."""
+        """Return the operation that sets or removes a row."""
         path = self._writer.path(row)
         is_there = self._writer.there.get(row)
         if is_emptied or row in self._expected:
@@ -363,26 +363,26 @@ class _Request:
         return _absent(path) if is_there is False else [_Operation("delete", path, (), row)]
 
     def _emptied(self, table: str, rows: Iterable[tuple[bytes, int]]) -> list[_Operation]:
-        """Return what removes all rows of a table, of these versions, and fails if there is another one."""
+        """Return the operations that remove all rows of a table, of these versions, and fail if there is another one."""
         writer = self._writer
         at = writer.nodes.at(writer.place, table)
         deletes = [_Operation("delete", writer.path((table, key)), (version,), (table, key)) for key, version in rows]
         return [*deletes, _Operation("delete", at), _Operation("create", at)]
 
     def _merging(self, source: str, target: str, emptied: Container[str], before: int, others: int) -> list[_Operation]:
-        """Return what merges the source's rows, or as many of them as there is room for.
+        """Return the operations that merge the source's rows, or as many of them as one request takes.
 
         Args:
             source: The table whose rows are merged.
             target: The table that they are merged into.
             emptied: The tables that are emptied before.
-            before: The bytes of what is in each part.
-            others: The bytes of what is in the last part.
+            before: The bytes of the operations of each part.
+            others: The bytes of the operations of the last part.
         """
         writer = self._writer
         writer.see_removals(source)
         checks = self._check_removals(source)
-        room = (
+        free = (
             MOST_BYTES
             - before
             - _size(checks)
@@ -399,12 +399,12 @@ class _Request:
                 others += more
                 continue
             size += more
-            if size > room:
+            if size > free:
                 self.is_part = True
                 break
             rows.append((key, value, version))
-        self.is_part |= size + others > room
-        if self.is_part and (not rows or others > room or target in emptied):
+        self.is_part |= size + others > free
+        if self.is_part and (not rows or others > free or target in emptied):
             raise self._too_much()
         if not self.is_part:
             rows += last
@@ -420,7 +420,7 @@ class _Request:
         return [*checks, *puts, *(removed[:-2] if self.is_part else removed)]
 
     def _counts(self, operations: Iterable[_Operation]) -> list[_Operation]:
-        """Return what tells others of the removals among these operations."""
+        """Return the operations that count the removals among these ones."""
         writer = self._writer
         tables = dict.fromkeys(each.row[0] for each in operations if each.row is not None and each.name == "delete")
         marks = writer.nodes.other_marks(writer.place, writer.mark) if OWNER in {*tables, *self._write.cleared} else ()
@@ -442,7 +442,7 @@ class _Request:
 
 
 def _absent(path: str) -> list[_Operation]:
-    """Return what fails if there is such a node."""
+    """Return the operations that fail if there is such a node."""
     return [_Operation("create", path), _Operation("delete", path)]
 
 

@@ -439,7 +439,7 @@ class StoreLaws:
         claim = store.claim("p", "run", "tested")
         assert claim.write({"t": {b"k": b"1"}})
         assert store.compare_and_write("p", {}, {}, ["t", claims.OWNER])
-        with pytest.raises(StoreGoneError, match=r"the record of its owner is gone"):
+        with pytest.raises(StoreGoneError, match=r"the record of its owner is missing"):
             claim.write({"t": {b"k": b"late"}})
         with pytest.raises(StoreGoneError):
             claim.renew()

@@ -31,7 +31,7 @@ class Committer:
 
 class _Part:
     def close(self) -> None:
-        """Close what is open: the task ends. Not called when the process is killed."""
+        """Close open files and connections: the task ends. Not called when the process is killed."""
 
 
 class _Ready(_Part):
@@ -102,7 +102,7 @@ class Coordinator(_Ready):
             metadata: The metadata of the last transaction; None: there was none.
 
         Returns:
-            True if none will follow, False if one may, None if the coordinator can't tell.
+            True if none will follow, False if one may, None if that is unknown.
         """
         return None
 
@@ -123,7 +123,7 @@ class Emitter(_Part):
         )
 
     def cleanup_before(self, txid: int) -> None:
-        """Forget what was kept for transactions before ``txid``: they are committed. Nothing unless overridden.
+        """Drop the data of transactions before ``txid``: they are committed. Nothing unless overridden.
 
         Args:
             txid: The first transaction that is still needed.
@@ -131,7 +131,7 @@ class Emitter(_Part):
 
 
 class PartitionedTransactionalSpout(AnySpout):
-    """A spout that reads partitions, each from where it left off.
+    """A spout that reads partitions, each from the end of its last batch.
 
     It makes a PartitionedCoordinator and PartitionedEmitters. The library divides the partitions among the tasks, and
     stores what was read from each one in each transaction.
@@ -154,7 +154,7 @@ class PartitionedCoordinator(_Ready):
             metadata: The metadata of the last batch of each partition that had one.
 
         Returns:
-            True if none will follow, False if one may, None if the coordinator can't tell.
+            True if none will follow, False if one may, None if that is unknown.
         """
         return None
 
@@ -209,7 +209,7 @@ class OpaqueCoordinator(_Ready):
             metadata: The metadata of the last batch of each partition that had one.
 
         Returns:
-            True if none will follow, False if one may, None if the coordinator can't tell.
+            True if none will follow, False if one may, None if that is unknown.
         """
         return None
 

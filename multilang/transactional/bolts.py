@@ -10,11 +10,11 @@ from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.helpers.closing import close_all
 from multilang.protocol.codec import loads
 from multilang.settings import TRACE
+from multilang.state.steps import Steps
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import emitter_of
 from multilang.transactional.names import COMMIT_STREAM, ID
 from multilang.transactional.state import OutdatedError
-from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import open_state
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ class TransactionalBolt(_Attempts):
     def _trace(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.transactional.maps.base import maps_of
 
-        steps = steps_of(conf, f"{context.component}-{context.task_index}")
+        steps = Steps(conf, f"{context.component}-{context.task_index}")
         finish = self._finished_id
         for found in maps_of(innermost(self)):
             found.trace = steps
@@ -132,14 +132,14 @@ class TransactionalBolt(_Attempts):
         """Commit: the tuple of the commit stream has come.
 
         The processing phase is over, so the whole transaction has come before. If it has not, this task lost it when it
-        was started again. Then the transaction fails now; Storm's would wait for its timeout.
+        was restarted. Then the transaction fails now; Storm's would wait for its timeout.
         """
         info = self.tracked.get(tup.values[0])
         with self._lock:
             if self.early.issuperset(self.sources) and (
                 info is None or info.reports < self._due_reports or info.received < info.expected
             ):
-                self._give_up(self._new(tup.values[0]), "this task lost it when it was started again")
+                self._give_up(self._new(tup.values[0]), "this task lost it when it was restarted")
             if len(tup.values) > 1:  # in run_bolt there is no coordinator, which names the owner
                 attempt: Any = self._new(tup.values[0]).id
                 attempt.owner, attempt.opaque = tup.values[1], self.opaque
@@ -170,7 +170,7 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         self._cleaned = 0
         self._epoch = -1  # no epoch yet
         self._state = open_state(conf)
-        steps = self._steps = self._state.trace = steps_of(conf, f"emitter-{context.task_index}")
+        steps = self._steps = self._state.trace = Steps(conf, f"emitter-{context.task_index}")
         self._emitter: Any = emitter_of(self.wrapped, self._state, conf, context)
         batch_collector, scope = BatchCollector(collector), collector.scope
 
@@ -185,7 +185,7 @@ class TransactionalSpoutBatchExecutor(Wrapper):
                 self._emitter.emit_batch(attempt, loads(metadata), batch_collector)
                 steps("emitted")
             except OutdatedError:
-                collector.fail(tup)  # its coordinator hears of the failure, and finds out that it was replaced
+                collector.fail(tup)  # by the failure, its coordinator finds out that it was replaced
             except UnrecoverableError:
                 raise
             except Exception as error:  # noqa: BLE001 - user code: if it fails, the transaction fails
@@ -221,7 +221,7 @@ class TransactionalSpoutBatchExecutor(Wrapper):
         return True
 
     def _enter(self, attempt: TransactionAttempt) -> None:
-        """Begin another coordinator's epoch: forget earlier batches, and let the emitter read its state again."""
+        """Begin another coordinator's epoch: drop earlier batches, and let the emitter read its state again."""
         if attempt.epoch < self._epoch:
             raise OutdatedError(f"{attempt!r} is of epoch {attempt.epoch}, and that of {self._epoch} has begun")
         self._active.clear()

@@ -37,8 +37,7 @@ class TransactionalTopologyBuilder:
     >>> builder.set_committer_bolt("sum", UpdateGlobalCount).global_grouping("partial-count")
     >>> topology = builder.build()
 
-    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, which says what to write
-    instead.
+    The first field of every stream is the TransactionAttempt. All methods raise TopologyError, whose message has the fix.
 
     Args:
         id: The name under which the state of the transactions is stored. Only one running topology may use it.
@@ -66,7 +65,7 @@ class TransactionalTopologyBuilder:
         self.id = id
         self.spout_id = spout_id
         self._spout = made = _made(spout_id, spout)
-        self._bolts: dict[str, tuple[Any, Any]] = {}  # what is inside of the coordination, and its class
+        self._bolts: dict[str, tuple[Any, Any]] = {}  # the bolt inside the coordination, and its class
         self._builder = TopologyBuilder()
         own = {**made.component_conf, **(conf or {}), ID: id}
         self._builder.set_spout(coordinator(spout_id), TransactionalSpoutCoordinator(made), tasks=1, conf=own)
@@ -94,7 +93,7 @@ class TransactionalTopologyBuilder:
             conf: The bolt's own conf.
 
         Returns:
-            The declarer, on which you say where the bolt's tuples come from.
+            The declarer, for the bolt's groupings.
         """
         kind = bolt if isinstance(bolt, type) else type(bolt)
         check_fit(bolt, f"bolt {id!r}", "transaction", _INSTEAD)
@@ -125,7 +124,7 @@ class TransactionalTopologyBuilder:
             conf: The bolt's own conf.
 
         Returns:
-            The declarer, on which you say where the bolt's tuples come from.
+            The declarer, for the bolt's groupings.
         """
         check_fit(bolt, f"bolt {id!r}", "transaction", _INSTEAD)
         if not issubclass(bolt if isinstance(bolt, type) else type(bolt), BatchBolt):

@@ -1,7 +1,7 @@
 """The coordinators and emitters that run a spout of any kind.
 
-Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and what is
-known of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes. From
+Partitioned spouts are asked partition by partition. Task i of n has the partitions i, i + n, i + 2n ..., and the metadata
+of each is stored in ``user/<partition>/<txid>``. A task reads that when the first batch of an epoch comes. From
 then on no earlier instance of the task can write there (TransactionalState.enter). Sources: Storm's
 PartitionedTransactionalSpoutExecutor and OpaquePartitionedTransactionalSpoutExecutor.
 """
@@ -50,7 +50,7 @@ def is_committer(spout: AnySpout) -> bool:
 
 
 def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Coordinator:
-    """Return the object that the coordinator's task asks."""
+    """Return the coordinator that the coordinator's task calls."""
     own = spout.get_coordinator(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
         return _CountingCoordinator(_whole(own, spout, PartitionedCoordinator), state)  # type: ignore[return-value]
@@ -60,7 +60,7 @@ def coordinator_of(spout: AnySpout, state: TransactionalState, conf: dict[str, A
 
 
 def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any], context: Context) -> Emitter:
-    """Return the object that a task of the spout calls."""
+    """Return the emitter that a task of the spout calls."""
     own = spout.get_emitter(conf, context)
     if isinstance(spout, PartitionedTransactionalSpout):
         return _PartitionedEmitter(_whole(own, spout, PartitionedEmitter), _Partitions(state, context))  # type: ignore[return-value]
@@ -76,7 +76,7 @@ def emitter_of(spout: AnySpout, state: TransactionalState, conf: dict[str, Any],
 
 
 def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
-    """Return what the spout made, checked to have all methods of its ``kind``."""
+    """Return the spout's coordinator or emitter, checked to have all methods of its ``kind``."""
     missing = [name for name in dir(kind) if not name.startswith("_") and not callable(getattr(own, name, None))]
     if missing:
         raise ConfigError(
@@ -87,13 +87,13 @@ def _whole(own: Any, spout: AnySpout, kind: type) -> Any:
 
 
 class Following:
-    """A coordinator that is told what has happened before, and which transactions begin."""
+    """A coordinator that gets the last batches, and the transactions that begin."""
 
     def begun(self, txid: int) -> None:
         """Note that a transaction begins for the first time."""
 
     def resume(self, metadata: Mapping[int, Any]) -> None:
-        """Check that the source is the one of which these are the last batches. Called behind the claim."""
+        """Check that the source is the one of which these are the last batches. Called after the claim."""
 
 
 class _PartitionedCoordinator:
@@ -106,7 +106,7 @@ class _PartitionedCoordinator:
         self.close = own.close
 
     def resume(self) -> None:
-        """Check that the source is the one that was, before any transaction begins."""
+        """Check that the source is still the same, before any transaction begins."""
         if isinstance(self._own, Following):
             self._own.resume(last_metadata(self._state, self._last_fixed()))
 
@@ -153,7 +153,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
         self._step = len(context.tasks(context.component))
 
     def enter(self, epoch: int) -> None:
-        """Take the task's partitions over, and forget what was read in an earlier epoch."""
+        """Take the task's partitions over, and drop the values of an earlier epoch."""
         self.clear()
         self._changes.forget()
         self._state.enter(epoch, str(self._first))
@@ -187,7 +187,7 @@ class _Partitions(dict[int, RotatingTransactionalState]):
 
 
 class _PartitionedEmitter:
-    """An emitter that stores what is in a batch after its first emit, and emits exactly that again."""
+    """An emitter that stores the metadata of a batch after its first emit, and emits exactly that again."""
 
     def __init__(self, own: PartitionedEmitter, partitions: _Partitions) -> None:
         self._own = own
@@ -234,7 +234,7 @@ class _OpaqueEmitter:
         for partition in self._partitions.mine(self._own.num_partitions()):
             last = before[partition] if partition in before else self._partitions[partition].before(txid)
             end = self._own.emit_partition_batch(attempt, collector, partition, last)
-            # A batch that could not be read goes on from the same place, not from the beginning.
+            # A batch that could not be read resumes from the same place, not from the beginning.
             ends[partition] = last if end is None else as_stored(end)
 
     def commit(self, attempt: TransactionAttempt) -> None:

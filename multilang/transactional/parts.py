@@ -1,4 +1,4 @@
-"""The parts of a transactional topology that an engine must know: its coordinator, and what finishes late."""
+"""The parts of a transactional topology that an engine must know: its coordinator, and the bolts that finish late."""
 
 from __future__ import annotations
 

@@ -101,11 +101,11 @@ class RotatingTransactionalState:
         return any(each > txid for each in self._values)
 
     def cleanup_before(self, txid: int) -> None:
-        """Forget all transactions before ``txid``."""
+        """Drop all transactions before ``txid``."""
         self._forget([each for each in self._values if each < txid])
 
     def forget_from(self, txid: int) -> None:
-        """Forget ``txid`` and all transactions after it."""
+        """Drop ``txid`` and all transactions after it."""
         self._forget([each for each in self._values if each >= txid])
 
     def _forget(self, txids: Iterable[int]) -> None:

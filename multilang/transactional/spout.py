@@ -6,11 +6,11 @@ ones is committed. When one fails, it and all after it begin again, as other att
 It differs from Storm's, which in these cases loses an attempt or stops:
 
 - The failure of an attempt that was replaced already is ignored.
-- The numbers of attempts grow, so that a bolt forgets replaced attempts.
+- The numbers of attempts grow, so that a bolt drops replaced attempts.
 - Transactions begin in order: if the first is not ready, those after it are not asked.
 - A transaction that fails again and again is tried again after a pause.
-- A coordinator that was replaced stores nothing, and begins and commits nothing more. On Storm its worker would start
-  it again and again, so there it stays, and asks now and then whether the transactions are free.
+- A coordinator that was replaced stores nothing, and begins and commits nothing more. On Storm its worker would restart
+  it again and again, so there it stays, and checks now and then whether the transactions are free.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from multilang.component.spout import Spout
 from multilang.helpers.closing import close_all
 from multilang.protocol.codec import dumps
 from multilang.settings import PARENT
+from multilang.state.steps import Steps, traced
 from multilang.store.errors import FencedError, InUseError, UnusableStateError
 from multilang.transactional.api import OpaquePartitionedTransactionalSpout, PartitionedTransactionalSpout
 from multilang.transactional.attempt import TransactionAttempt
@@ -28,7 +29,6 @@ from multilang.transactional.executors import coordinator_of
 from multilang.transactional.names import BATCH_STREAM, COMMIT_STREAM, CURRENT, KIND, METADATA, STREAMS, USER
 from multilang.transactional.rotating import Changes, RotatingTransactionalState
 from multilang.transactional.runs import check_runs
-from multilang.transactional.steps import steps_of
 from multilang.transactional.stores import check_state, open_state
 
 TYPE_CHECKING = False
@@ -45,8 +45,8 @@ MAX_PENDING = "topology.max.spout.pending"
 ACKERS = "topology.acker.executors"
 
 PROCESSING, PROCESSED, COMMITTING = range(3)
-_ASK_SECS = 5.0  # until a passive coordinator asks again
-_TELL_SECS = 30.0  # how long another run may take to end before an error says that it owns the transactions
+_ASK_SECS = 5.0  # until a passive coordinator checks again
+_REPORT_SECS = 30.0  # how long another run may take to end before it is reported that it owns the transactions
 _LONGEST_PAUSE_SECS = 1.0
 _SHORTEST_PAUSE_SECS = 0.01
 
@@ -63,10 +63,10 @@ def kind_of(spout: AnySpout) -> str:
 
 
 def check_kind(state: TransactionalState, spout: AnySpout) -> str | None:
-    """Check that a spout may go on with stored transactions.
+    """Check that a spout may continue with stored transactions.
 
-    A spout with partitions keeps what it has read by partition, and any other one in the metadata of its transactions. So a
-    spout of the one kind finds nothing of what the other has read: it would begin at the beginning, and nothing would tell.
+    A spout with partitions stores its progress by partition, and any other one in the metadata of its transactions. So a
+    spout of the one kind does not find the progress of the other: it would begin at the beginning, unnoticed.
 
     Args:
         state: The transactions.
@@ -108,7 +108,7 @@ class TransactionalSpoutCoordinator(Spout):
         self.spout = spout
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        steps_of(conf, COORDINATOR)
+        traced(conf)
         check_state(conf)  # first, since another run's transactions need no further check
         state = open_state(conf)
         try:
@@ -122,9 +122,9 @@ class TransactionalSpoutCoordinator(Spout):
         self._window = pending(conf)
         self._can_end = conf.get(PARENT) == "local"  # on Storm a topology runs until it is killed
         self._active: dict[int, _Active] = {}
-        self._tell_at: float | None = None  # when to report why it is passive
+        self._report_at: float | None = None  # when to report why it is passive
         self._state = open_state(conf)
-        self._steps = self._state.trace = steps_of(conf, COORDINATOR)
+        self._steps = self._state.trace = Steps(conf, COORDINATOR)
         try:
             self._claim()
         except BaseException:
@@ -140,21 +140,21 @@ class TransactionalSpoutCoordinator(Spout):
         except InUseError as problem:
             if self._can_end:
                 raise
-            self._wait(str(problem), _TELL_SECS)
+            self._wait(str(problem), _REPORT_SECS)
             return
         self._owner = self._state.owner_name()
         self._start(epoch, self.conf, self.context)
         self._is_owner = True
-        self._tell_at = None
+        self._report_at = None
 
     def _wait(self, why: str, patience: float) -> None:
         """Be passive while another coordinator owns the transactions."""
         now = self.clock()
-        if self._tell_at is None:
-            self._tell_at = now + patience
-        if now >= self._tell_at:
+        if self._report_at is None:
+            self._report_at = now + patience
+        if now >= self._report_at:
             self.report_error(f"{why}. This coordinator waits until the transactions are free")
-            self._tell_at = float("inf")  # report it once
+            self._report_at = float("inf")  # report it once
         self._ask_at = now + _ASK_SECS
 
     def _step_down(self, problem: FencedError) -> None:
@@ -187,15 +187,15 @@ class TransactionalSpoutCoordinator(Spout):
             self._coordinator.resume()
 
     def _forget_opaque(self) -> None:
-        """Forget the transactions that an opaque spout began and did not commit: they begin anew, with a number of partitions.
+        """Drop the transactions that an opaque spout began and did not commit: they begin anew, with a number of partitions.
 
-        Their rows are not fixed. Some tasks may have stored where their partitions ended, and one that read nothing stored the
-        batch before: taken for what was read, these would leave rows out, or repeat some.
+        Their rows are not fixed. Some tasks may have stored the ends of their partitions, and one that read nothing stored the
+        previous batch: as the progress of the transaction, these would leave rows out, or repeat some.
         """
         self._metadata.forget_from(self._current)
         for partition in self._state.list(USER):
             RotatingTransactionalState(self._changes, f"{USER}/{partition}").forget_from(self._current)
-        self._changes.write()  # since the spout's own coordinator looks into the store
+        self._changes.write()  # since the spout's own coordinator reads the store
 
     def next_tuple(self) -> None:
         """Begin the transactions that may begin, and commit the one that may be committed."""
@@ -312,7 +312,7 @@ class TransactionalSpoutCoordinator(Spout):
         return True
 
     def _has_ended(self) -> bool | None:
-        """Return whether no new transaction will come; None if the spout can't tell."""
+        """Return whether no new transaction will come; None if that is unknown."""
         last = max(self._metadata, default=0)
         ended: bool | None = self._coordinator.exhausted(self._metadata[last] if last else None)
         return ended
@@ -326,11 +326,11 @@ def pending(conf: dict[str, Any]) -> int:
     """
     if conf.get(ACKERS) == 0:
         raise ConfigError(
-            f"{ACKERS} is 0: without ackers nobody knows when a transaction is done; leave it out, or give a number from 1"
+            f"{ACKERS} is 0: without ackers it is unknown when a transaction is done; leave it out, or give a number from 1"
         )
     value = conf.get(MAX_PENDING)
     if value is None:
         return 1
     if type(value) is not int or value < 1:
-        raise ConfigError(f"{MAX_PENDING} is {value!r}; use how many transactions may be under way at once, from 1")
+        raise ConfigError(f"{MAX_PENDING} is {value!r}; use the largest number of transactions in flight, from 1")
     return value

@@ -1,4 +1,4 @@
-"""The stored state of a topology's transactions, from which a restarted coordinator or emitter goes on.
+"""The stored state of a topology's transactions, from which a restarted coordinator or emitter resumes.
 
 It is Storm's TransactionalState, over any store. The laws of ``multilang.store.interface`` hold:
 
@@ -19,7 +19,7 @@ from multilang.helpers.closing import close_all
 from multilang.protocol.codec import dumps, loads
 from multilang.store.claims import check_owner, describe, refusal, stored_owner, wait_until_free
 from multilang.store.errors import FencedError, StateError
-from multilang.store.interface import unheard
+from multilang.store.interface import ignore
 from multilang.store.settings import owner_of, place_of
 from multilang.transactional.names import INCARNATION, WRITERS
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class OutdatedError(FencedError):
-    """Another coordinator has claimed the transactions since, so earlier attempts must not go on."""
+    """Another coordinator has claimed the transactions since, so earlier attempts must not continue."""
 
 
 class TransactionalState:
@@ -53,7 +53,7 @@ class TransactionalState:
         trace: Called with each step: "look", "claim" and "claimed" of a claim, "write" and "written" of a write.
     """
 
-    trace: Callable[[str], None] = staticmethod(unheard)
+    trace: Callable[[str], None] = staticmethod(ignore)
 
     def __init__(self, store: Store, id: str, conf: Mapping[str, Any]) -> None:
         self.id = id
@@ -69,8 +69,8 @@ class TransactionalState:
         """Become the owner of the transactions. The coordinator calls it before it reads anything.
 
         Args:
-            waits: Whether to give up if this run was taken over from before. If False, as on Storm, where nobody else could end
-                this run, it may claim again when its successor has ended.
+            waits: Whether to give up if this run was fenced before. If False, as on Storm, where nobody else could end this run,
+                it may claim again when its successor has ended.
             again: Whether this task was the owner before and lost the transactions. Then another owner of the same run
                 is respected.
 
@@ -78,14 +78,14 @@ class TransactionalState:
             The epoch, greater than all before. Every write from here on carries it.
 
         Raises:
-            InUseError: Another run owns the transactions. The message says which, and since when.
+            InUseError: Another run owns the transactions. The message names it.
             FencedError: Another run has taken the transactions over from this one.
         """
         self._release()
         self.trace("look")
         if again:
             wait_until_free(self._store, self._place, None, log.warning, self._what)
-        _, used = self.get_data(INCARNATION) or ("", 0)  # tells of an epoch also when the owner's record is lost
+        _, used = self.get_data(INCARNATION) or ("", 0)  # has an epoch also when the owner's record is lost
         self.trace("claim")
         self._claim = self._store.claim(
             self._place, self._run, self._topology, log.warning, may_return=not waits, above=used, what=self._what
@@ -120,9 +120,9 @@ class TransactionalState:
             self._check(owner)
 
     def owner_name(self) -> str:
-        """Return the name of the owner of these transactions for what is updated by them: ``ID/INCARNATION``.
+        """Return the name of the owner of these transactions for the maps that they update: ``ID/INCARNATION``.
 
-        The id alone would not do: transactions that were removed begin anew, with the same numbers for other batches.
+        The id alone is not enough: transactions that were removed begin anew, with the same numbers for other batches.
 
         Raises:
             FencedError: Somebody else has claimed the transactions.
@@ -204,9 +204,9 @@ class TransactionalState:
             deleted: The paths to remove; one that is not there is ignored.
 
         Raises:
-            FencedError: Somebody else has claimed what this task writes to; nothing was written.
+            FencedError: Another owner has claimed the place of the write; nothing was written.
             StateError: This task has claimed nothing.
-            StoreGoneError: The stored state is gone.
+            StoreGoneError: The stored state is missing.
         """
         if self._owner is None:
             raise StateError(
@@ -223,7 +223,7 @@ class TransactionalState:
         self.trace("written")
 
     def verify(self) -> None:
-        """Raise FencedError if somebody else has claimed what this task writes to."""
+        """Raise FencedError if another owner has claimed the place of this task's writes."""
         self.update({})
 
     def newest_of_each(self, path: str, last_txid: float = float("inf")) -> dict[str, tuple[int, Any]]:
@@ -264,7 +264,7 @@ class TransactionalState:
         if len(data) > self._store.largest:
             raise StateError(
                 f"{self.describe()}: {path} has {len(data)} bytes, more than {self._store.largest}, which is the most there; keep the "
-                "metadata of a batch small: where it begins and ends, not what is in it"
+                "metadata of a batch small: its beginning and end, not its rows"
             )
         return data
 
@@ -277,7 +277,7 @@ class TransactionalState:
             claim.release()
 
     def _check(self, owner: Owner) -> None:
-        """Raise the reason why a write was refused that expected this owner, if it is that."""
+        """Raise the error for a refused write that expected this owner, if it is not the owner any more."""
         try:
             check_owner(self._store, self._place, owner, self._what)
         except FencedError as problem:

@@ -86,7 +86,7 @@ def _opened(conf: Mapping[str, Any]) -> Store:
     store = opening.open_store(url, conf, setting)
     if not store.durable:
         raise ConfigError(
-            f"transactions are kept by several tasks, and {setting} names {store.describe()}: name another store in "
+            f"transactions are stored by several tasks, and {setting} names {store.describe()}: name another store in "
             f"{TRANSACTIONS}, such as sqlite:///FOLDER/FILE.sqlite"
         )
     return store

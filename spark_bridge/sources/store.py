@@ -19,7 +19,7 @@ from multilang.settings import MARKS as STORE
 from multilang.settings import STORE as COMMON
 from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
-from multilang.store.interface import Store, unheard
+from multilang.store.interface import Store, ignore
 from multilang.store.opening import open_store
 from multilang.store.settings import state_file, url_of
 from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
@@ -59,7 +59,7 @@ class Marks:
         partitions: Collection[int],
         run: str,
         topology: str,
-        warn: Callable[[str], None] = unheard,
+        warn: Callable[[str], None] = ignore,
         may_return: bool = True,
     ) -> None:
         """Make this task the only reader of these partitions, until they are claimed again.

@@ -149,7 +149,7 @@ def test_packed_files_are_read_and_gone_on_with(tmp_path, pack) -> None:
     refused(FileSpout(other), r"the file is packed; give it a name that ends in \.gz")
 
 
-def test_a_value_that_no_tuple_can_have_is_told_with_its_place(tmp_path) -> None:
+def test_a_value_that_no_tuple_can_have_is_reported_with_its_place(tmp_path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"n": 1}\n{"n": NaN}\n')
     refused(FileSpout(path, JsonLines()), r"a\.jsonl: line 2 can't be a tuple: nan has no JSON form")

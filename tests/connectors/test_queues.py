@@ -119,7 +119,7 @@ def test_a_message_that_is_too_large_fails_alone(kafka, topic) -> None:
     assert "Message size too large" in run.errors[0]
 
 
-def test_what_is_not_there_is_told_before_the_start(kafka) -> None:
+def test_what_is_not_there_is_reported_before_the_start(kafka) -> None:
     with pytest.raises(ConfigError, match=r"topic 'nowhere' of Kafka at .* can't be used: .*make the topic"):
         KafkaSink(kafka.address, "nowhere").check_start({})
     with pytest.raises(ConfigError, match="is a broker running there"):
@@ -157,7 +157,7 @@ def test_an_entry_is_read_again_as_it_was(redis) -> None:
     assert entries(redis) == [{"k": "a", "n": "1"}, {"k": "b", "n": '[1,"x"]', "t": "text"}]
 
 
-def test_a_redis_that_is_not_there_is_told_before_the_start_and_fails_the_tuples(redis) -> None:
+def test_a_redis_that_is_not_there_is_reported_before_the_start_and_fails_the_tuples(redis) -> None:
     sink = RedisStreamSink("out", port=free_port())
     with pytest.raises(Exception, match="the sink's host and port"):
         sink.check_start({})

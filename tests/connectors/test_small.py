@@ -62,7 +62,7 @@ def test_an_iterable_goes_on_from_its_position_where_there_is_a_store(tmp_path) 
 
 @pytest.mark.parametrize(
     ("items", "message"),
-    [(5, "not 5"), (iter([1]), "can be gone through only once.*lambda: open"), ({"a"}, "is a set.*give a list")],
+    [(5, "not 5"), (iter([1]), "can be iterated only once.*lambda: open"), ({"a"}, "is a set.*give a list")],
 )
 def test_what_is_no_iterable_is_refused(items, message) -> None:
     with pytest.raises(ConfigError, match=message):

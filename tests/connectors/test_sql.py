@@ -328,7 +328,7 @@ def test_a_file_that_is_replaced_while_it_is_written_fails_the_tuples(tmp_path, 
     assert (run.acked, len(run.failed)) == ([], 1)
 
 
-def test_a_database_that_is_away_for_a_while_is_told_and_asked_again(shop, url) -> None:
+def test_a_database_that_is_away_for_a_while_is_reported_and_asked_again(shop, url) -> None:
     fill(shop, 1, 1)
     run = run_spout(SqlSpout(url, "orders", "id", ["id"]))
     shop.execute("ALTER TABLE orders RENAME TO hidden")
@@ -455,7 +455,7 @@ def test_a_database_that_is_locked_fails_the_tuples_at_once(shop, url, monkeypat
     assert len(run.errors) == 1
 
 
-def test_a_tuple_without_the_key_is_told(shop, url) -> None:
+def test_a_tuple_without_the_key_is_reported(shop, url) -> None:
     run = run_bolt(SqlSink(url, "counts", key=["word"]))
     run.process({"count": 1})
     run.advance(1.0)
@@ -533,7 +533,7 @@ def test_a_key_of_text_is_for_one_task(url) -> None:
         cluster.submit(builder.build("sql")).wait(timeout=60)
 
 
-def test_a_tuple_without_the_columns_is_told(shop, url) -> None:
+def test_a_tuple_without_the_columns_is_reported(shop, url) -> None:
     builder = TopologyBuilder()
     builder.set_spout("source", FromIterable([1]))
     builder.set_bolt("sink", SqlSink(url, "counts")).shuffle_grouping("source")

@@ -218,7 +218,7 @@ DOWN = [("rotate", 0), ("lines", 2), ("rotate", 0), ("lines", 1), ("restart", 0)
 @example(("moved on", "app.{}.log"), [*DOWN[:4], ("pack", 0), ("restart", 0)])
 @example(("moved on", "app-{}.log"), [*DOWN[:4], ("pack", 1), ("restart", 0)])
 @example(("moved on", "app-{}.log"), [*DOWN[:4], ("remove", 1), ("restart", 0)])
-def test_whatever_rotation_names_them_each_line_is_read_once_or_it_is_told_what_is_missing(
+def test_whatever_rotation_names_them_each_line_is_read_once_or_it_is_reported_what_is_missing(
     tmp_path_factory, style, steps
 ) -> None:
     folder = tmp_path_factory.mktemp("tail")
@@ -416,7 +416,7 @@ def test_what_a_program_writes_to_the_old_file_until_it_has_a_new_one_is_read(tm
 
 
 @pytest.mark.parametrize("packed", [1, 2])
-def test_what_was_rotated_and_packed_before_it_was_read_is_told(tmp_path, packed) -> None:
+def test_what_was_rotated_and_packed_before_it_was_read_is_reported(tmp_path, packed) -> None:
     log = Log(tmp_path)
     log.add(1)
     run = started(log, tmp_path)
@@ -455,7 +455,7 @@ def test_a_file_that_can_not_be_opened_for_the_moment_is_not_taken_for_one_that_
         run_spout(Full(log.path), conf=conf)
 
 
-def test_a_file_that_was_rotated_away_while_nobody_read_is_told(tmp_path) -> None:
+def test_a_file_that_was_rotated_away_while_nobody_read_is_reported(tmp_path) -> None:
     log = Log(tmp_path)
     log.add(2)
     run = started(log, tmp_path)
@@ -792,7 +792,7 @@ def test_a_rotated_file_is_not_kept_open_when_it_was_removed(tmp_path) -> None:
         os.close(end)
 
 
-def test_what_can_not_be_found_between_two_files_is_told_by_the_byte(tmp_path) -> None:
+def test_what_can_not_be_found_between_two_files_is_reported_by_the_byte(tmp_path) -> None:
     log = Log(tmp_path)
     log.add(3)
     run = run_spout(TailSpout(log.path))

@@ -236,7 +236,7 @@ def talking(server):
     return wire
 
 
-def test_connections_that_wait_for_an_answer_are_bounded_and_the_one_too_many_is_told(caplog):
+def test_connections_that_wait_for_an_answer_are_bounded_and_the_one_too_many_is_reported(caplog):
     with DRPCServer(port=0, invocations_port=0, max_connections=5, timeout_secs=LIMIT) as server:
         calls = [connect(server.port) for _ in range(5)]
         for wire in calls:

@@ -49,7 +49,7 @@ def test_each_request_is_answered_from_all_that_the_program_emitted(mode):
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "process"])
-def test_what_goes_wrong_with_the_program_is_told_and_the_next_request_is_answered(mode):
+def test_what_goes_wrong_with_the_program_is_reported_and_the_next_request_is_answered(mode):
     causes = {
         "fail": r"'words' failed in step 0 .*: a tuple of it was failed",
         "die": r"'words' failed in step 0 .*the program \['node', '.*words.js'\] died: the process exited with status 3",

@@ -217,7 +217,7 @@ def test_a_queue_that_nobody_empties_is_bounded():
     assert kinds == ["INTERNAL_ERROR"] * 2 + ["SERVER_TIMEOUT"] * 3
 
 
-def test_the_end_of_the_server_is_told():
+def test_the_end_of_the_server_is_reported():
     server = DRPCServer(port=0, invocations_port=0, http_port=None).start()
     errors = []
 

@@ -109,7 +109,7 @@ def test_no_other_name_is(host: str) -> None:
         ({"sec-fetch-site": "same-site"}, True),
     ],
 )
-def test_what_the_page_of_another_site_sends_is_told_by_its_fields(fields: dict[str, str], elsewhere: bool) -> None:
+def test_what_the_page_of_another_site_sends_is_reported_by_its_fields(fields: dict[str, str], elsewhere: bool) -> None:
     assert is_from_elsewhere(fields) == elsewhere
 
 

@@ -18,7 +18,7 @@ class Prompt(KafkaSpout):
 
 def was_put_out(run: SpoutRun) -> bool:
     run.next()
-    return any("went on without this task" in text for _, text in run.logged)
+    return any("has excluded this task" in text for _, text in run.logged)
 
 
 def has(run: SpoutRun, count: int) -> bool:
@@ -35,7 +35,7 @@ def main(servers: str, topic: str, session_secs: str) -> None:
         else:
             for tup_id in list(run.pending):
                 run.ack(tup_id)
-            wait_for(lambda: was_put_out(run), "the group tells that it went on")
+            wait_for(lambda: was_put_out(run), "the group excludes it")
         print(json.dumps({"values": run.values, "errors": run.errors}), flush=True)
     run.close()
 

@@ -131,7 +131,7 @@ def test_a_mechanism_that_the_installed_librdkafka_lacks_is_refused_before_anyth
     ],
     ids=["password", "user", "authority", "no TLS"],
 )
-def test_who_may_not_read_is_told_why(
+def test_a_login_without_the_right_to_read_is_reported(
     filled: KafkaServer, options: dict[str, Any], change: dict[str, Any], message: str
 ) -> None:
     wrong = {name: value for name, value in {**options, **change}.items() if value is not None}

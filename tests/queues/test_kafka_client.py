@@ -72,7 +72,7 @@ def test_an_error_that_passes_is_asked_about_again(topic: Topic, code: int) -> N
     assert topic.committed(Client(code, 4), [0, 1], 5.0) == {0: 7, 1: 7}
 
 
-def test_an_error_that_does_not_pass_is_told_with_the_brokers_words(
+def test_an_error_that_does_not_pass_is_reported_with_the_brokers_words(
     topic: Topic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kafka_client, "monotonic", count().__next__)  # a second from each look to the next

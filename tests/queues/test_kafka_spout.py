@@ -565,7 +565,7 @@ def test_no_more_is_not_said_while_the_broker_does_not_answer(kafka, monkeypatch
 # ---- what is not there ----
 
 
-def test_messages_that_were_removed_before_they_were_acked_are_told(kafka):
+def test_messages_that_were_removed_before_they_were_acked_are_reported(kafka):
     queue = Queue(kafka, 1, 6)
     run = run_spout(queue.spout())
     read(6, run)
@@ -585,7 +585,7 @@ def test_messages_that_were_removed_before_they_were_acked_are_told(kafka):
     again.close()
 
 
-def test_messages_of_a_group_that_never_committed_are_told_when_they_are_removed(kafka):
+def test_messages_of_a_group_that_never_committed_are_reported_when_they_are_removed(kafka):
     queue = Queue(kafka, 1, 6)
     run = run_spout(queue.spout())
     read(6, run)
@@ -617,7 +617,7 @@ def test_a_topic_that_is_deleted_and_made_anew_is_read_from_its_beginning(kafka,
     run.close()
 
 
-def test_a_message_that_is_no_text_is_told_and_holds_up_no_other(kafka):
+def test_a_message_that_is_no_text_is_reported_and_holds_up_no_other(kafka):
     queue = Queue(kafka)
     queue.producer.produce(queue.topic, b"\xff", partition=0)
     queue.producer.produce(queue.topic, None, partition=0)
@@ -644,7 +644,7 @@ def test_the_fields_are_parts_of_the_message_and_its_id_is_its_place(kafka):
 
 
 @soak_only
-def test_a_broker_that_is_away_is_told_once_and_waited_for(kafka, tmp_path, monkeypatch):
+def test_a_broker_that_is_away_is_reported_once_and_waited_for(kafka, tmp_path, monkeypatch):
     server = KafkaServer(tmp_path)
     server.start()
     try:
@@ -676,7 +676,7 @@ def test_a_broker_that_is_away_is_told_once_and_waited_for(kafka, tmp_path, monk
         server.kill()
 
 
-def test_a_topic_that_is_made_later_is_told_and_waited_for(kafka, monkeypatch):
+def test_a_topic_that_is_made_later_is_reported_and_waited_for(kafka, monkeypatch):
     monkeypatch.setattr(module, "_REFRESH_SECS", 1)
     queue = Queue(kafka)
     queue.topic += "-later"
@@ -699,13 +699,13 @@ def told(spout: KafkaSpout, tmp_path: Path) -> str:
     return str(found.value)
 
 
-def test_a_topic_that_is_not_there_is_told_before_anything_starts(kafka, tmp_path):
+def test_a_topic_that_is_not_there_is_reported_before_anything_starts(kafka, tmp_path):
     said = told(KafkaSpout(kafka.address, "nix", "shop"), tmp_path)
     assert "topic 'nix' of Kafka at" in said
     assert "make the topic, or name another" in said
 
 
-def test_a_broker_that_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch):
+def test_a_broker_that_is_not_there_is_reported_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE_SECS", 0.5)
     said = told(KafkaSpout(f"127.0.0.1:{free_port()}", "orders", "shop"), tmp_path)
     assert "is a broker running there?" in said
@@ -719,7 +719,7 @@ def test_a_broker_that_is_there_and_slow_is_waited_for_before_anything_starts(ka
     spout.check_start({})
 
 
-def test_an_option_that_librdkafka_does_not_know_is_told_before_anything_starts(tmp_path):
+def test_an_option_that_librdkafka_does_not_know_is_reported_before_anything_starts(tmp_path):
     said = told(KafkaSpout(f"127.0.0.1:{free_port()}", "orders", "shop", options={"nix": 1}), tmp_path)
     assert "does not take the options" in said
 

@@ -80,7 +80,7 @@ def test_an_older_copy_is_refused_by_name_until_it_is_accepted(kafka, tmp_path):
         match=r"is older than the positions in .* state accept TOPOLOGY",
     ):
         counted.run()
-    assert "lacks what came up to transaction" in "".join(counted.accept())
+    assert "lacks the tuples up to transaction" in "".join(counted.accept())
     queue.fill(20)
     assert counted.run(tasks=2).keys() == {*range(20), *range(40, 60)}, (
         "what came between is missing, as the user has accepted"

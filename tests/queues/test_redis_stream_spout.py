@@ -115,7 +115,7 @@ def test_what_a_consumer_had_that_is_no_more_is_taken_over(redis, queue):
 
 
 @pytest.mark.parametrize("deleted", [[0], [0, 1, 2]])
-def test_an_entry_of_a_consumer_that_is_no_more_that_was_deleted_before_it_was_acked_is_told(redis, queue, deleted):
+def test_an_entry_of_a_consumer_that_is_no_more_that_was_deleted_before_it_was_acked_is_reported(redis, queue, deleted):
     fill(queue, 3)
     dead = run_spout(spout_of(redis), 3, component="gone")
     queue.xdel("orders", *(dead.pending[number] for number in deleted))
@@ -192,7 +192,7 @@ def test_what_is_given_up_is_acked(redis, queue):
     assert unacked(queue) == 0
 
 
-def test_an_entry_that_was_trimmed_before_it_was_acked_is_told(redis, queue):
+def test_an_entry_that_was_trimmed_before_it_was_acked_is_reported(redis, queue):
     fill(queue, 2)
     run_spout(spout_of(redis), 2).close()
     queue.xtrim("orders", maxlen=1, approximate=False)
@@ -203,7 +203,7 @@ def test_an_entry_that_was_trimmed_before_it_was_acked_is_told(redis, queue):
 
 
 @pytest.mark.parametrize("left", [0, 2])
-def test_entries_that_were_trimmed_before_they_were_read_are_told_once(redis, queue, left):
+def test_entries_that_were_trimmed_before_they_were_read_are_reported_once(redis, queue, left):
     fill(queue, 5)
     run = run_spout(spout_of(redis, take=3), 3)
     queue.xtrim("orders", maxlen=2, approximate=False)
@@ -222,7 +222,7 @@ def test_entries_that_were_trimmed_before_they_were_read_are_told_once(redis, qu
     run.close()
 
 
-def test_entries_that_were_trimmed_are_told_also_of_a_stream_that_is_made_anew(redis, queue, monkeypatch):
+def test_entries_that_were_trimmed_are_reported_also_of_a_stream_that_is_made_anew(redis, queue, monkeypatch):
     monkeypatch.setattr("multilang.queues.redis._REST_SECS", 0.0)
     fill(queue, 2)
     run = run_spout(spout_of(redis, take=2), 2)
@@ -237,7 +237,7 @@ def test_entries_that_were_trimmed_are_told_also_of_a_stream_that_is_made_anew(r
     run.close()
 
 
-def test_entries_that_were_deleted_before_they_were_read_are_told_once(redis, queue):
+def test_entries_that_were_deleted_before_they_were_read_are_reported_once(redis, queue):
     fill(queue, 6)
     run = run_spout(spout_of(redis, take=2), 2)
     first, *_, fifth, _ = [id for id, _ in queue.xrange("orders")]
@@ -256,7 +256,7 @@ def test_entries_that_were_deleted_before_they_were_read_are_told_once(redis, qu
     run.close()
 
 
-def test_an_entry_that_is_no_text_is_told_and_holds_up_no_other(redis, queue):
+def test_an_entry_that_is_no_text_is_reported_and_holds_up_no_other(redis, queue):
     queue.xadd("orders", {"number": b"\xff"})
     queue.xadd("orders", {"other": "x"})
     run = run_spout(spout_of(redis), 2)
@@ -329,7 +329,7 @@ def test_wrong_arguments_are_refused(wrong, said):
         RedisStreamSpout(**{"stream": "orders", "fields": ["number"], "group": "shop", **wrong})
 
 
-def test_a_redis_that_is_not_there_is_told_before_anything_starts(tmp_path, monkeypatch):
+def test_a_redis_that_is_not_there_is_reported_before_anything_starts(tmp_path, monkeypatch):
     monkeypatch.setattr("multilang.queues.redis.HASTE_SECS", 0.1)
     spout = RedisStreamSpout("orders", ["number"], "shop", port=free_port())
     with LocalCluster(mode="inprocess") as cluster, pytest.raises(TaskStartError, match="start it, or name another"):

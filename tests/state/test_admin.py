@@ -252,7 +252,7 @@ def test_a_part_of_what_a_former_component_prepared_is_not_taken(counted, monkey
     assert former == ["old"]
 
 
-def test_mistakes_are_told(tmp_path):
+def test_mistakes_are_reported(tmp_path):
     nothing = conf_of("sqlite", None, tmp_path / "nothing")
     shown = multilang("state", "ls", WHERE, *options(nothing))
     assert (shown.returncode, "nothing is stored" in shown.stdout) == (0, True)

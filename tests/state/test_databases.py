@@ -73,7 +73,7 @@ def test_a_store_of_ones_own_is_named_by_its_class(tmp_path):
     found.close()
 
 
-def test_what_a_store_can_not_keep_is_told_before_anything_runs():
+def test_what_a_store_can_not_keep_is_reported_before_anything_runs():
     with pytest.raises(ConfigError, match=r"states that outlive their tasks, and they are in .*multilang\.store"):
         check_config({"topology.name": "shop", "multilang.store": "memory:"}, durable=True)
     check_config({"topology.name": "shop", "multilang.store": "memory:"}, durable=False)

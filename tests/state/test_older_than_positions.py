@@ -189,7 +189,7 @@ def test_an_older_copy_is_refused_by_name_until_it_is_accepted(place):
     place.put_back(newest)
     assert place.run(3 * ROWS) == 3 * ROWS
     place.put_back(older)
-    assert "lacks what came up to transaction" in "".join(place.accept())
+    assert "lacks the tuples up to transaction" in "".join(place.accept())
     assert place.run(4 * ROWS) == 2 * ROWS  # what came between is missing, as the user has accepted
     assert place.accept() == []
     # A copy of the branch that was left behind is another state, however far it went.
@@ -247,7 +247,7 @@ def dies_in_its_first_checkpoint(place):
     """Return the rows that the checkpoint spout stores in a run that is killed in its first checkpoint."""
     stored = StoredStates(place.topology(0), place.conf)
     coordinator = stored.provider.new_state(COORDINATOR)
-    witness = Witness(stored.topology["$checkpointspout"].component.kept, stored.conf)
+    witness = Witness(stored.topology["$checkpointspout"].component.elsewhere, stored.conf)
     try:
         coordinator.claim(stored.claim())
         witness.check(stored.provider, coordinator, pytest.fail)
@@ -285,7 +285,7 @@ def test_state_and_positions_that_were_removed_begin_at_the_beginning_without_a_
     assert "in the middle of its source" not in caplog.text
 
 
-def test_positions_that_are_elsewhere_are_told(state, request, tmp_path, caplog):
+def test_positions_that_are_elsewhere_are_reported(state, request, tmp_path, caplog):
     place = Place(state, "sqlite", request, tmp_path)
     assert place.run(ROWS) == ROWS
     assert place.run(2 * ROWS) == 2 * ROWS
@@ -348,11 +348,11 @@ def test_what_a_kafka_group_has_read_is_noted_among_the_positions(request, tmp_p
     stored = StoredStates(topology, place.conf)
     coordinator = stored.provider.new_state(COORDINATOR)
     coordinator.claim(stored.claim())
-    kept = topology["$checkpointspout"].component.kept
+    elsewhere = topology["$checkpointspout"].component.elsewhere
     try:
         for txid in (7, 3):
             coordinator.put(STATE_KEY, [txid, COMMITTED])
-            witness = Witness(kept, {**stored.conf, **place.conf})
+            witness = Witness(elsewhere, {**stored.conf, **place.conf})
             try:
                 if txid == 3:  # as of an older copy
                     with pytest.raises(StoreGoneError, match=r"has transaction 3 .*, and they belong to 7"):
@@ -365,7 +365,7 @@ def test_what_a_kafka_group_has_read_is_noted_among_the_positions(request, tmp_p
     finally:
         coordinator.close()
         stored.close()
-    on_storm = Witness(kept, {"topology.name": "stateful", "multilang.parent": "storm"})
+    on_storm = Witness(elsewhere, {"topology.name": "stateful", "multilang.parent": "storm"})
     on_storm.note(7, pytest.fail)  # where there is no place for positions, there is none for the note
     on_storm.close()
 

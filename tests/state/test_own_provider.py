@@ -89,7 +89,7 @@ def test_a_provider_that_only_makes_states_serves_a_topology_and_what_looks_at_i
     ],
 )
 @pytest.mark.parametrize("mode", ["inprocess", "process"])
-def test_a_provider_that_gives_the_wrong_thing_is_told_once_and_at_the_start(kind, says, mode, request, caplog):
+def test_a_provider_that_gives_the_wrong_thing_is_reported_once_and_at_the_start(kind, says, mode, request, caplog):
     conf = conf_of(kind, request.node.name, **{"test.sentences": 10})
     with (
         LocalCluster(mode=mode, conf=conf) as cluster,

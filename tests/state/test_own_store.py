@@ -86,7 +86,7 @@ def conf_of(name, folder, **more):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_store_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, monkeypatch, caplog):
+def test_a_store_that_is_wrong_is_reported_once_and_at_the_start(case, tmp_path, monkeypatch, caplog):
     members, says = CASES[case]
     conf = conf_of(named(monkeypatch, "Faulty", **members), tmp_path, **{"test.sentences": 10})
     with (
@@ -99,7 +99,7 @@ def test_a_store_that_is_wrong_is_told_once_and_at_the_start(case, tmp_path, mon
     assert caplog.text.count(str(found.value)) <= 1
 
 
-def test_a_call_that_a_store_does_not_take_is_told_by_the_command_without_a_traceback(tmp_path):
+def test_a_call_that_a_store_does_not_take_is_reported_by_the_command_without_a_traceback(tmp_path):
     shown = multilang("run", WHERE, *options(conf_of(f"{__name__}.Narrow", tmp_path)))
     assert shown.returncode == 2
     assert "Narrow.get(place) is called as get('place', 'table', [b'key'])" in shown.stderr
@@ -111,7 +111,7 @@ class Narrow(FileStore):
         return []
 
 
-def test_a_fault_in_a_store_at_the_start_is_told_with_its_place(tmp_path, monkeypatch):
+def test_a_fault_in_a_store_at_the_start_is_reported_with_its_place(tmp_path, monkeypatch):
     def get(self, place, table, keys):
         return {}[keys[0]]
 
@@ -133,7 +133,7 @@ def test_a_fault_in_a_store_at_the_start_is_told_with_its_place(tmp_path, monkey
         (5, r"multilang.store is '?5'?, which names no database"),
     ],
 )
-def test_a_url_of_no_store_is_told_by_its_setting(url, says):
+def test_a_url_of_no_store_is_reported_by_its_setting(url, says):
     with pytest.raises(ConfigError, match=says):
         provider_of({"topology.name": "stateful", "multilang.store": url})
 
@@ -182,7 +182,7 @@ def get_texts(self, place, table, keys):
         ({"list": texts}, r"Later.list\(.*\) gives \('\"moon\"', '1'\) \(tuple\); yield \(key, value\), both in bytes"),
     ],
 )
-def test_what_a_store_answers_wrongly_later_is_told_when_it_comes(tmp_path, monkeypatch, members, says):
+def test_what_a_store_answers_wrongly_later_is_reported_when_it_comes(tmp_path, monkeypatch, members, says):
     conf = conf_of(named(monkeypatch, "Later", **members), tmp_path, **{"multilang.state.cache.keys": 0})
     found = provider_of(conf)
     state = opened(found, "count-0")
@@ -196,7 +196,7 @@ def test_what_a_store_answers_wrongly_later_is_told_when_it_comes(tmp_path, monk
     found.close()
 
 
-def test_places_that_are_no_texts_are_told(tmp_path, monkeypatch):
+def test_places_that_are_no_texts_are_reported(tmp_path, monkeypatch):
     found = provider_of(conf_of(named(monkeypatch, "Placeless", places=returning(None)), tmp_path))
     with pytest.raises(
         WrongProviderError, match=r"Placeless.places\('state/stateful/'\) returned None .*list of texts"

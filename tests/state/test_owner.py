@@ -87,7 +87,7 @@ def test_two_topologies_have_owners_of_their_own_in_one_place(durable):
         ([], None),
     ],
 )
-def test_a_file_that_a_conf_names_with_states_of_other_topologies_alone_is_told_once(tmp_path, caplog, names, says):
+def test_a_file_that_a_conf_names_with_states_of_other_topologies_alone_is_reported_once(tmp_path, caplog, names, says):
     conf = in_file(tmp_path / "state.sqlite")
     for name in names:
         found = provider({**conf, "topology.name": name}, "first")

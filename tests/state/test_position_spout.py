@@ -18,7 +18,7 @@ from multilang import LocalCluster, StatefulBolt, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.local import Faults, TaskStartError
 from multilang.state import FencedError, InUseError, StoreGoneError
-from multilang.state.positions import kept_positions, open_positions
+from multilang.state.positions import open_positions, saved_positions
 from multilang.testing import run_spout
 from tests.patience import patient
 from tests.servers import RedisServer
@@ -301,7 +301,7 @@ def test_a_copy_of_a_save_that_comes_late_moves_the_position_nowhere(redis):
         recorder.close()
 
 
-def test_a_position_file_that_is_deleted_is_told(tmp_path):
+def test_a_position_file_that_is_deleted_is_reported(tmp_path):
     path = tmp_path / "positions.sqlite"
     run = run_spout(Numbers(10), 2, conf=conf_of(str(path)))
     run.ack(0)
@@ -336,7 +336,7 @@ def test_a_place_of_the_topology_s_own_where_none_is_named(tmp_path, monkeypatch
     run.ack(0)
     run.close()
     assert (tmp_path / "shop.sqlite").exists()
-    [(name, text)] = kept_positions({"topology.name": "shop", "multilang.parent": "local"}).items()
+    [(name, text)] = saved_positions({"topology.name": "shop", "multilang.parent": "local"}).items()
     assert name == "spout/0"
     assert json.loads(text)["position"] == {"at": 1}
 
@@ -368,7 +368,7 @@ def test_a_place_is_a_url_or_a_path(setting, given, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("wrong", [None, {1, 2}])
-def test_a_position_that_can_not_be_kept_is_told(wrong, positions):
+def test_a_position_that_can_not_be_kept_is_reported(wrong, positions):
     class Wrong(Numbers):
         def position(self):
             return wrong

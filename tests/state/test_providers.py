@@ -122,7 +122,7 @@ def with_config(conf, **members):
 
 
 @pytest.mark.parametrize("cached", [0, 100_000])
-def test_what_others_wrote_is_told_with_its_place(durable, cached):
+def test_what_others_wrote_is_reported_with_its_place(durable, cached):
     texts = with_config(durable, valueSerializerClass=f"{__name__}.Text")
     found = provider_of(texts)
     state = opened(found, "count-0")

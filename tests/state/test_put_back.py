@@ -152,7 +152,7 @@ def test_an_older_copy_is_noticed_at_the_next_write_and_nothing_is_written_to_it
     before = copies.content()
     with pytest.raises(
         StoreGoneError,
-        match=r"'count-0'.*was changed by somebody else, or put back to an older copy, while it was in use",
+        match=r"'count-0'.*was changed by somebody else, or restored from an older copy, while it was in use",
     ):
         task.step()
     assert copies.content() == before
@@ -209,7 +209,7 @@ def test_a_topology_is_not_started_where_the_state_of_one_task_is_gone(kind, gon
     place = place_of("state", "stateful", gone)
     with closing(store_of(conf)) as store:
         assert store.compare_and_write(place, {}, {}, TABLES)
-    said = f"the state of '{re.escape(gone)}'(, which has the progress of the checkpoints,)? is gone from"
+    said = f"the state of '{re.escape(gone)}'(, which has the progress of the checkpoints,)? is missing in"
     with pytest.raises(LocalClusterError, match=f"can't be started.*{said}"):
         run()
 
@@ -256,7 +256,7 @@ def test_components_that_the_topology_no_longer_has_are_not_missed(request, tmp_
     state.prepare_commit(1)
     state.commit(1)
     check_whole(found, spout, ["count"])
-    with pytest.raises(StoreGoneError, match="the state of 'former-0' is gone"):
+    with pytest.raises(StoreGoneError, match="the state of 'former-0' is missing"):
         check_whole(found, spout, ["count", "former"])
     noted_whole(spout, ["count"])
     check_whole(found, spout, ["count", "former"])  # it may come again, and begins anew

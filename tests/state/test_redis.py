@@ -75,7 +75,7 @@ def test_a_redis_that_is_not_there_is_named_after_a_while(monkeypatch):
         {"jedisClusterConfig": {"nodes": ["127.0.0.1:1"]}},
     ],
 )
-def test_a_redis_that_is_not_there_at_the_start_is_told_once_and_soon(mode, config, monkeypatch):
+def test_a_redis_that_is_not_there_at_the_start_is_reported_once_and_soon(mode, config, monkeypatch):
     # Whoever waits for as long as what runs would not come to an end.
     monkeypatch.setattr("multilang.store.redis_client.PATIENCE_SECS", 24 * 3600)
     monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.2)
@@ -277,7 +277,7 @@ def test_two_topologies_share_a_database_under_their_names(redis):
     other.close()
 
 
-def test_a_database_that_was_emptied_under_its_users_is_told(redis, client):
+def test_a_database_that_was_emptied_under_its_users_is_reported(redis, client):
     found = provider_of(redis.conf)
     state = opened(found, "count-0")
     state.put("moon", 1)

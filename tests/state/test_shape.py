@@ -23,7 +23,7 @@ from multilang import BasicBolt, LocalCluster, StatefulBasicBolt, TopologyBuilde
 from multilang.state import PositionSpout
 from multilang.state.admin import COORDINATOR, StoredStates
 from multilang.state.names import SHAPE_KEY, STATE_KEY, TASKS_KEY
-from multilang.state.positions import kept_positions, open_positions
+from multilang.state.positions import open_positions, saved_positions
 from multilang.state.providers import provider_of
 from multilang.store.errors import StateError
 from multilang.store.sqlite import SqliteStore
@@ -249,7 +249,7 @@ SHAPES = st.fixed_dictionaries(
 
 @settings(max_examples=500 if SOAK else 12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(before=SHAPES, changed=st.sets(st.sampled_from(sorted(BASE)), min_size=0, max_size=2), to=SHAPES)
-def test_another_shape_gives_the_uninterrupted_result_or_is_told(tmp_path, caplog, before, changed, to):
+def test_another_shape_gives_the_uninterrupted_result_or_is_reported(tmp_path, caplog, before, changed, to):
     caplog.clear()
     before = {**before, "fields": ("letter",)}  # a number beside the letter gives each letter several tasks
     after = {**before, **{key: to[key] for key in changed}}
@@ -376,7 +376,7 @@ def test_a_new_source_does_not_take_the_place_of_an_older_one(tmp_path):
         ),
     ],
 )
-def test_a_source_that_may_be_another_is_told_once_and_goes_on(tmp_path, caplog, exact, change, words):
+def test_a_source_that_may_be_another_is_reported_once_and_goes_on(tmp_path, caplog, exact, change, words):
     before = {**BASE, "exact": exact, "sources": 1}
     conf = local(tmp_path)
     assert continued(before, {**before, **change}, conf) is None
@@ -570,7 +570,7 @@ def test_another_number_of_tasks_is_refused_whichever_had_saved_something(positi
         first.claim()
         first.remove()
         first.close()
-        assert "letters/0" not in kept_positions(positions)
+        assert "letters/0" not in saved_positions(positions)
     with pytest.raises(Exception, match=rf"one of {before} tasks, and spout 'letters' has {after} now"):
         read(plain(tasks=after, conf=positions))
 

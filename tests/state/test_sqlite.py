@@ -19,7 +19,7 @@ from tests.state.conftest import conf_of, opened
 from tests.state.topologies import topology
 
 
-def test_a_torn_file_is_told_before_any_task_is_started(tmp_path):
+def test_a_torn_file_is_reported_before_any_task_is_started(tmp_path):
     conf = conf_of("sqlite", None, tmp_path)
     found = provider_of(conf)
     state = opened(found, "count-0")
@@ -69,7 +69,7 @@ def test_a_value_that_sqlite_does_not_take_is_refused_where_it_is_put(tmp_path, 
     found.close()
 
 
-def test_a_limit_on_open_files_is_told_with_what_to_do_wherever_it_is_hit(tmp_path, monkeypatch):
+def test_a_limit_on_open_files_is_reported_with_what_to_do_wherever_it_is_hit(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite, "WAIT_SECS", 0.5)
     conf = {"topology.state.provider.config": {"path": str(tmp_path / "state.sqlite")}, "test.sentences": 100}
 

@@ -323,7 +323,7 @@ def test_a_key_of_another_kind_is_named_and_nothing_is_changed(store: RedisStore
     assert store.compare_and_write(PLACE, {}, {table: {b"k": b"1"}})
 
 
-def test_what_is_written_to_the_record_of_calls_by_hand_is_told(store: RedisStore, client: Any) -> None:
+def test_what_is_written_to_the_record_of_calls_by_hand_is_reported(store: RedisStore, client: Any) -> None:
     assert store.compare_and_write(PLACE, {}, {"a": {b"k": b"1"}})
     (key,) = (key for key in client.scan_iter() if b"$call" in key)
     client.hset(key, "calls", "moon")
@@ -348,7 +348,7 @@ def test_who_lacks_the_right_to_one_command_changes_nothing(store: RedisStore, c
     assert rows_of(store) == {"a": {}, "b": {b"end": b"1"}, "c": {}}
 
 
-def test_who_has_the_right_to_other_places_only_is_told(store: RedisStore, client: Any) -> None:
+def test_a_login_with_rights_to_other_places_only_is_refused(store: RedisStore, client: Any) -> None:
     client.acl_setuser("poor", enabled=True, passwords=["+secret"], keys=["{shop/*"], commands=["+@all"])
     conf = {"multilang.redis.access": {"user": "poor", "password": "secret"}}
     try:
@@ -447,7 +447,7 @@ def test_a_server_that_evicts_keys_is_refused(own: RedisServer) -> None:
             store.check()
 
 
-def test_a_server_that_is_not_there_is_told_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_not_there_is_reported_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_client, "PATIENCE_SECS", 24 * 3600)
     monkeypatch.setattr("multilang.store.redis.HASTE_SECS", 0.2)
     with closing(RedisStore(url_of(1))) as store:

@@ -177,7 +177,7 @@ def test_a_url_names_the_way_in_to_spark_too(secured, password) -> None:
     ],
     ids=["password", "user", "none", "authority", "host", "no TLS"],
 )
-def test_who_may_not_enter_is_told_why_at_once(secured, password, change, message, monkeypatch) -> None:
+def test_a_refused_login_is_reported_at_once(secured, password, change, message, monkeypatch) -> None:
     monkeypatch.delenv(PASSWORD, raising=False)
     found = provider_of(conf_of({**secured.place, "password": password, **change}))
     with pytest.raises(StateError, match=message) as caught:

@@ -73,7 +73,7 @@ def test_a_torn_file_is_refused_and_left_as_it_is(path, how, seed):
     for use in uses:
         with (
             closing(store_at(path)) as store,
-            pytest.raises(StoreGoneError, match=r"store\.sqlite is damaged .*put back a copy"),
+            pytest.raises(StoreGoneError, match=r"store\.sqlite is damaged .*restore a copy"),
         ):
             use(store)
     assert path.read_bytes() == data
@@ -112,7 +112,7 @@ def test_a_folder_in_the_files_place_is_named(tmp_path):
         store.get("p", "t", [b"k"])
 
 
-def test_a_folder_that_can_not_be_made_is_told_with_the_setting(tmp_path):
+def test_a_folder_that_can_not_be_made_is_reported_with_the_setting(tmp_path):
     (tmp_path / "file").write_text("")
     with closing(open_store(f"sqlite://{tmp_path}/file/store.sqlite", setting="multilang.positions")) as store:
         for use in (
@@ -274,17 +274,17 @@ def test_a_file_that_is_changed_under_its_users_is_noticed_at_the_next_write(pat
                 claim.write({"t": {b"k": b"2"}})
 
 
-def test_a_full_disk_is_told_with_what_to_do(path):
+def test_a_full_disk_is_reported_with_what_to_do(path):
     with closing(store_at(path)) as store:
         assert store.compare_and_write("p", {}, {"t": {b"k": b"1"}})
         store._connection.execute("PRAGMA max_page_count = 1")  # SQLite's error is that of a full disk
-        with pytest.raises(StateError, match="disk is full; what was committed is kept: make room") as raised:
+        with pytest.raises(StateError, match="disk is full; what was committed is stored: free space") as raised:
             store.compare_and_write("p", {}, {"t": {b"k": b"2", b"large": bytes(1_000_000)}})
         assert store.get("p", "t", [b"k", b"large"]) == [b"1", None]
     assert "\n" not in describe(raised.value, BasicBolt(), None)
 
 
-def test_a_limit_on_the_size_of_files_is_told_with_what_to_do(path):
+def test_a_limit_on_the_size_of_files_is_reported_with_what_to_do(path):
     code = f"""
 import resource
 from multilang.store import open_store
@@ -338,7 +338,7 @@ def test_a_file_is_for_its_user_alone(tmp_path):
         os.umask(before)
 
 
-def test_a_heartbeat_that_somebody_put_in_its_place_is_told(path):
+def test_a_heartbeat_that_somebody_put_in_its_place_is_reported(path):
     with closing(store_at(path)) as store:
         claim = store.claim("p", "run", "shop")
         Path(f"{path}.p.owner").unlink(missing_ok=True)

@@ -446,7 +446,7 @@ def test_a_place_that_can_not_be_is_named(url, conf, message):
 
 
 @pytest.mark.parametrize("url", ["zookeeper://127.0.0.1:{}/x", "zookeeper:"])
-def test_where_nothing_listens_is_told_soon(url, monkeypatch):
+def test_where_nothing_listens_is_reported_soon(url, monkeypatch):
     monkeypatch.setattr("multilang.store.zookeeper.START_SECS", 0.3)
     port = free_port()
     store = open_store(url.format(port), {"transactional.zookeeper.port": port}, "shop.store")

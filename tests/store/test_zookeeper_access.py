@@ -1,4 +1,4 @@
-"""A ZooKeeper with logins by SASL and with TLS: what is stored there belongs to who made it, and nobody else gets in."""
+"""A ZooKeeper with logins by SASL and with TLS: what is stored there was made with other, and nobody else gets in."""
 
 from __future__ import annotations
 
@@ -111,12 +111,12 @@ def test_what_sasl_made_belongs_to_its_user_alone(conf: dict[str, Any]) -> None:
         with closing(Place({**conf, SECTION: "eve"}, "sasl")) as other:
             for use in (other.make, other.get, other.list):
                 with pytest.raises(
-                    StateError, match=rf"belongs to who made it .*section eve \({SECTION}\) is of another user"
+                    StateError, match=rf"was made with other .*section eve \({SECTION}\) is of another user"
                 ):
                     use()
         with (
             closing(Place({**conf, SECTION: None}, "sasl")) as nobody,
-            pytest.raises(StateError, match="belongs to who made it with other credentials"),
+            pytest.raises(StateError, match="was made with other credentials"),
         ):
             nobody.get()
         assert state.get() == b"7"
@@ -162,7 +162,7 @@ def test_tls_carries_what_digest_and_sasl_protect(
             eve = {SECTION: None, PAYLOAD: "eve:hers", f"{TLS}keystore.path": str(secured.authority.folder / "eve.p12")}
             with (
                 closing(Place({**own, **eve}, id)) as other,
-                pytest.raises(StateError, match="belongs to who made it with other credentials"),
+                pytest.raises(StateError, match="was made with other credentials"),
             ):
                 other.get()
             assert state.get() == b"7"
@@ -195,13 +195,13 @@ def test_what_a_certificate_alone_made_belongs_to_it_and_to_whom_the_conf_names(
         ):
             with closing(Place(stranger, id)) as other:
                 for use in (other.make, other.get):
-                    with pytest.raises(StateError, match=rf"belongs to who made it .*{message}"):
+                    with pytest.raises(StateError, match=rf"was made with other .*{message}"):
                         use()
             with closing(Place(stranger, f"of {message}")) as other:
                 other.make()
             with (
                 closing(Place(own, f"of {message}")) as state_of_a_stranger,
-                pytest.raises(StateError, match=r"may change it|belongs to who made it"),
+                pytest.raises(StateError, match=r"may change it|was made with other"),
             ):
                 state_of_a_stranger.make()
         assert state.get() == b"7"
@@ -395,7 +395,7 @@ def test_a_node_that_a_stranger_made_before_is_refused(
                 continue
             if node == "/$t":  # which is not looked at: nobody expects a row of that table
                 continue
-            with pytest.raises(StateError, match=r"was not made by this topology|belongs to who made it"):
+            with pytest.raises(StateError, match=r"was not made by this topology|was made with other"):
                 use()
 
 
@@ -421,7 +421,7 @@ def test_wrong_credentials_are_one_clear_error(mine: dict[str, Any], other: str 
     scheme = {"storm.zookeeper.topology.auth.scheme": None} if other is None else {}
     with closing(Place({**mine, **scheme, PAYLOAD: other}, "p")) as wrong:
         for use in (wrong.make, wrong.get, wrong.list, lambda: wrong.set(b"2")):
-            with pytest.raises(StateError, match="belongs to who made it with other credentials") as caught:
+            with pytest.raises(StateError, match="was made with other credentials") as caught:
                 use()
             assert "pass-word" not in str(caught.value)
 

@@ -320,7 +320,7 @@ def test_transactions_in_its_zookeeper_belong_to_their_topology(secured: Secured
         state.update({"coordinator/currtx": 7})
         with closing(open_state({**conf, PAYLOAD: "counts:guessed"})) as other:
             for use in (other.claim, lambda: other.get_data("coordinator/currtx")):
-                with pytest.raises(StateError, match="belongs to who made it with other credentials") as caught:
+                with pytest.raises(StateError, match="was made with other credentials") as caught:
                     use()
                 assert "guessed" not in str(caught.value)
         assert state.get_data("coordinator/currtx") == 7

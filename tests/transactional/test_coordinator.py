@@ -183,7 +183,7 @@ def test_one_that_fails_again_and_again_is_begun_again_after_a_pause(conf, monke
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"topology.acker.executors": 0}, "without ackers nobody knows"),
+        ({"topology.acker.executors": 0}, "without ackers it is unknown"),
         ({"topology.max.spout.pending": 0}, "from 1"),
         ({"topology.max.spout.pending": "many"}, "is 'many'"),
         ({"topology.transactional.id": "a/b"}, "without '/'"),

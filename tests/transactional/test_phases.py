@@ -198,7 +198,7 @@ class Careless(BasicBolt):
         self.emit(["moon"])
 
 
-def test_a_tuple_without_its_attempt_is_told(request):
+def test_a_tuple_without_its_attempt_is_reported(request):
     builder = TransactionalTopologyBuilder("careless", "spout", MemoryTransactionalSpout(ROWS, ["n"], 4))
     builder.set_bolt("a", Careless).shuffle_grouping("spout")
     builder.set_bolt("b", Step).shuffle_grouping("a")

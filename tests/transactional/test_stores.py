@@ -126,7 +126,7 @@ def test_who_claims_again_after_another_has_written_goes_on_from_that(opened):
     assert first.get_data("user/0/1") == 3
 
 
-def test_who_enters_an_epoch_that_is_over_is_told(opened):
+def test_entering_a_former_epoch_is_refused(opened):
     state = opened(claims=True)
     epoch = state.epoch
     opened(claims=True)
@@ -134,7 +134,7 @@ def test_who_enters_an_epoch_that_is_over_is_told(opened):
         opened().enter(epoch, "0")
 
 
-def test_what_was_removed_under_its_users_is_told(opened):
+def test_what_was_removed_under_its_users_is_reported(opened):
     state, writer = opened(claims=True), opened()
     state.set_data("coordinator/currtx", 7)
     writer.enter(state.epoch, "0")
@@ -144,12 +144,12 @@ def test_what_was_removed_under_its_users_is_told(opened):
         lambda: writer.set_data("user/0/1", 1),
         lambda: writer.enter(state.epoch, "0"),
     ):
-        with pytest.raises(StateError, match="was changed while it was in use: the record of its owner is gone"):
+        with pytest.raises(StateError, match="was changed while it was in use: the record of its owner is missing"):
             use()
     assert opened().get_data("coordinator/currtx") is None
 
 
-def test_a_fence_that_was_removed_alone_is_told_and_not_waited_for(opened):
+def test_a_fence_that_was_removed_alone_is_reported_and_not_waited_for(opened):
     state, writer = opened(claims=True), opened()
     state._store.compare_and_write(state._place, {}, {OWNER: dict.fromkeys(state._owner.fence[OWNER])})
     for use in (lambda: state.set_data("coordinator/currtx", 8), lambda: writer.enter(state.epoch, "0")):

@@ -28,7 +28,7 @@ class Backing:
     Args:
         store: The URL of a store, such as ``sqlite:///var/lib/counts.sqlite``, or a store.
         name: The map's name there.
-        conf: What belongs into no URL, such as ``multilang.redis.access``.
+        conf: Settings that belong into no URL, such as ``multilang.redis.access``.
     """
 
     def __init__(self, store: str | Store, name: str = "map", conf: Mapping[str, Any] | None = None) -> None:
@@ -79,7 +79,7 @@ class Backing:
         Raises:
             StateError: It can't be used now.
         """
-        self.store.close()  # an earlier run in this process may have used what is there no more
+        self.store.close()  # an earlier run in this process may have used a file or server that is not there any more
         self.store.check()
 
     def describe(self) -> str:
@@ -87,7 +87,7 @@ class Backing:
         return f"map {self.name!r} in {self.store.describe()}"
 
     def close(self) -> None:
-        """Close what is open. The next use opens it again."""
+        """Close the store. The next use opens it again."""
         self.store.close()
 
     def __deepcopy__(self, memo: object) -> Backing:

@@ -1,9 +1,9 @@
 """The common part of both maps: read a batch's keys, change them by the map's rule, put them if nobody changed them.
 
 The laws of ``multilang.store.interface`` hold. A map belongs to the owner of transactions (``TransactionAttempt.owner``) and
-keeps its name, its epoch and the map's kind in a row of its own, ``$owner``, which stands for a fence. The first update makes
-it, and the first one of a higher epoch raises that. Each put compares the row, too, so that the store itself refuses who is
-not the newest owner. The row is where the values are: who removes the map removes it, too.
+stores its name, its epoch and the map's kind in a row of its own, ``$owner``, which is the fence. The first update makes it,
+and the first one of a higher epoch raises that. Each put compares the row, too, so that the store itself refuses every owner
+but the newest. The row is in the same place as the values, and is removed with them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import ClassVar
 from multilang.protocol.codec import dumps, loads, reason_against
 from multilang.state.serializers import JsonKeySerializer
 from multilang.store.errors import StateError, StoreGoneError, UnusableStateError
-from multilang.store.interface import unheard
+from multilang.store.interface import ignore
 from multilang.transactional.maps.backing import Backing
 
 TYPE_CHECKING = False
@@ -46,13 +46,13 @@ class UpdateMap(ABC):
         name: The map's name there, if that is given by its URL.
 
     Attributes:
-        trace: Called with each step of an update: "read", "put" and "done"; see ``multilang.transactional.steps``.
+        trace: Called with each step of an update: "read", "put" and "done"; see ``multilang.state.steps``.
     """
 
     kind: ClassVar[str]
     """The name of the map's rule, as it is stored."""
 
-    trace: Callable[[str], None] = staticmethod(unheard)
+    trace: Callable[[str], None] = staticmethod(ignore)
 
     same_batches = False
     """Whether a transaction that is repeated must have the batch that it had."""
@@ -92,10 +92,10 @@ class UpdateMap(ABC):
         return {key: value for key, value in found.items() if value is not None}
 
     def update(self, attempt: TransactionAttempt, changes: Mapping[Any, Change]) -> dict[Any, Any]:
-        """Apply what a batch changes, once, whatever is replayed. It takes two round trips.
+        """Apply the changes of a batch, once, whatever is replayed. It takes two round trips.
 
-        Call it in ``finish_batch`` of a committer, with all that the batch changes. Only one task may update a key,
-        once for each batch.
+        Call it in ``finish_batch`` of a committer, with all changes of the batch. Only one task may update a key, once for
+        each batch.
 
         Args:
             attempt: The batch's id, ``self.id`` in a BatchBolt.
@@ -235,15 +235,15 @@ class UpdateMap(ABC):
             return _OWNER, found.text, found.text or found.followed_by(attempt, self.kind)
         if found.text is None and self._seen == (attempt.owner, attempt.epoch):
             raise StoreGoneError(
-                f"{self.backing.describe()} lost its own rows ({_OWNER.decode()}) while it was in use, and perhaps values, too: put it back, "
-                "or start the topology again, which then goes on from what is there"
+                f"{self.backing.describe()} lost its own rows ({_OWNER.decode()}) while it was in use, and perhaps values, too: restore it, "
+                "or restart the topology, which then resumes from what is there"
             )
         self._check_owner(found, attempt.owner)
         if found.epoch > attempt.epoch:
             raise StateError(
                 f"{self.backing.describe()}: the transactions of {found.id!r} were claimed again (epoch {found.epoch}), and this "
-                f"attempt is an earlier one (epoch {attempt.epoch}), which changes nothing any more. If they were put back to an older "
-                "copy, put the map back to a copy of the same moment"
+                f"attempt is an earlier one (epoch {attempt.epoch}), which changes nothing any more. If they were restored from an older "
+                "copy, restore the map from a copy of the same moment"
             )
         return _OWNER, found.text, found.followed_by(attempt, self.kind)
 
@@ -257,8 +257,8 @@ class UpdateMap(ABC):
             )
         if found.incarnation and incarnation and found.incarnation != incarnation:
             raise UnusableStateError(
-                f"{self.backing.describe()} belongs to earlier transactions of {id!r}, which were removed or are kept elsewhere, and "
-                "these began anew, from 1 on, so that updates would be taken for others and be lost: put the earlier transactions back, "
+                f"{self.backing.describe()} belongs to earlier transactions of {id!r}, which were removed or are stored elsewhere, and "
+                "these began anew, from 1 on, so that updates would be taken for others and be lost: restore the earlier transactions, "
                 "or give this topology a map with another name"
             )
 

@@ -1,4 +1,4 @@
-"""A map in Redis. It is apart, so that only who uses it imports what it needs."""
+"""A map in Redis. It is apart, so that only its users import ``redis``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class RedisBacking(Backing):
-    """A map in Redis. A Redis that is being started again is waited for, up to 20 seconds. Needs the extra ``redis``.
+    """A map in Redis. It waits up to 20 seconds for a Redis that restarts. Needs the extra ``redis``.
 
     Args:
         name: The map's name.
@@ -22,8 +22,9 @@ class RedisBacking(Backing):
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
-        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
-            ``cert`` and ``key``, each optional; a missing password is that in the environment, ``MULTILANG_REDIS_PASSWORD``.
+        access: The credentials, if the server authenticates its clients: ``user``, ``password`` (a Secret, or its place),
+            ``tls``, ``ca``, ``cert`` and ``key``, each optional; a missing password is that in the environment,
+            ``MULTILANG_REDIS_PASSWORD``.
     """
 
     requires: Mapping[str, str] = REQUIRES

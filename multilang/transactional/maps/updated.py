@@ -86,7 +86,7 @@ class OpaqueMap(UpdateMap):
             raise UnusableStateError(
                 f"{self.backing.describe()}: transaction {txid} follows transaction {last}, and the map was not updated for "
                 "those between them: call update in every finish_batch, with {} if there is nothing to change. If the bolt does "
-                "so, the map is an older copy: put the newest one back"
+                "so, the map is an older copy: restore the newest one"
             )
         if attempt in record.replaced or (last == txid and attempt < (record.attempt or 0)):
             raise StateError(

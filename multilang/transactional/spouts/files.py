@@ -1,7 +1,7 @@
 """Folders of text files as sources: a partition is a file, a position the byte that is read next.
 
-The coordinator notes the order in which files were found in ``.partitions`` in the folder, so that a file keeps its
-number whatever comes later.
+The coordinator notes the order in which files were found in ``.partitions`` in the folder, so that a file never changes its
+number.
 
 Files may grow, and new ones may come. The last line is read when its end is there. A file that shrinks, vanishes or
 can't be decoded is reported.
@@ -134,7 +134,7 @@ class FileSource(Source):
         try:
             found = os.stat(os.path.join(self._folder, self._name(partition)))
         except (OSError, SourceUnavailable):
-            return None  # the read will say why
+            return None  # the read will raise the reason
         return found.st_dev, found.st_ino
 
     def read(self, partition: int, position: int, most: int) -> tuple[list[list[str]], int]:
@@ -175,14 +175,14 @@ class FileSource(Source):
             file = open(path, "rb")  # noqa: SIM115 - the caller closes it
         except OSError as problem:
             raise SourceUnavailable(
-                f"{path}, of which {position} bytes were read, can't be read any more: {problem}; put it back, and leave files "
+                f"{path}, of which {position} bytes were read, can't be read any more: {problem}; restore it, and leave files "
                 "where they are until the topology needs them no longer"
             ) from problem
         size = os.fstat(file.fileno()).st_size
         if size < position:
             file.close()
             raise SourceUnavailable(
-                f"{path} has shrunk: {position} bytes of it were read, and it has {size}; put back what it was. Files may grow, "
+                f"{path} has shrunk: {position} bytes of it were read, and it has {size}; restore it. Files may grow, "
                 "and new ones may come"
             )
         file.seek(position)

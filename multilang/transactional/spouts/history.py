@@ -1,14 +1,14 @@
-"""The history of a partition: what it was when it was read, so that another source is not taken for it.
+"""The history of a partition: its identity and checksums of its rows, so that another source is not taken for it.
 
-A position means something only to the source that it belongs to. To go on there in another one, or in one with other
-rows before it, would lose rows or read them twice, and nothing would tell. So the metadata of each batch has a history:
-what the source says of the partition (``Source.identity``), and blocks of rows with their place, number and checksum.
-Each task compares it with its source before it goes on in a partition, and the coordinator compares all of them when it
-has claimed the transactions. Rows that come behind are no difference.
+A position fits only the source that it belongs to. To resume there in another one, or in one with other rows before it,
+would lose rows or read them twice, unnoticed. So the metadata of each batch has a history: the partition's identity
+(``Source.identity``), and blocks of rows with their place, number and checksum. Each task compares it with its source before
+it resumes a partition, and the coordinator compares all of them when it has claimed the transactions. Rows that are added
+behind are no difference.
 
 The blocks are the last batch, and those batches whose number is a power of 8. The checksum runs through all rows. So
-up to ``WHOLE`` rows are compared whole, and of more rows the blocks. A source that loses rows in time (``Source.forgets``)
-is compared as far as its rows are left: the last ``TAIL`` rows are known one by one, so that each row that is left must be
+up to ``WHOLE`` rows are compared whole, and of more rows the blocks. Of a source that removes rows in time (``Source.forgets``)
+the remaining rows are compared: the last ``TAIL`` rows are known one by one, so that each row that is left must be
 one of them, in their order.
 """
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from multilang.transactional.spouts.interface import Position, Rows, Source
 
 KEY = "history"
-"""The name of the history in the metadata of a batch. Its value is a text of JSON, which most of those who read the
-metadata need not take apart."""
+"""The name of the history in the metadata of a batch. Its value is a text of JSON, which most readers of the metadata
+need not parse."""
 
 WHOLE = 16_384  # up to so many rows of a partition are read again when it is resumed
-_STEP = 8  # each block that is kept has a number so many times that of the one before
+_STEP = 8  # each stored block has a number so many times that of the previous one
 TAIL = 256  # rows at the end that are known one by one, for sources that forget
 
 
@@ -67,7 +67,7 @@ class History:
         self._fields = list(fields)
         self._stamps: dict[int, Any] = {}  # of the partitions that were compared
         self._about: dict[int, dict[str, Any]] = {}
-        self._last: dict[int, tuple[str, dict[str, Any]]] = {}  # by partition, a text and what it says
+        self._last: dict[int, tuple[str, dict[str, Any]]] = {}  # by partition, a text and its content
 
     def compare(self, partition: int, metadata: Mapping[str, Any] | None) -> None:
         """Check that a partition is the one that was read; nothing is read of one that was compared before.
@@ -78,7 +78,7 @@ class History:
 
         Raises:
             ChangedRowsError: It is another one.
-            SourceUnavailable: That can't be told now.
+            SourceUnavailable: That is unknown now.
         """
         if self._source.compares_itself:
             return
@@ -94,7 +94,7 @@ class History:
     def after(
         self, partition: int, last: Mapping[str, Any] | None, start: Position, end: Position, rows: Rows
     ) -> dict[str, Any]:
-        """Return what is added to the metadata of a batch.
+        """Return the addition to the metadata of a batch.
 
         Args:
             partition: The partition's number.
@@ -114,7 +114,7 @@ class History:
         if rows:
             number, before = (blocks[-1][0] + 1, blocks[-1][5]) if blocks else (1, 0)
             new = _Block(number, start, end, len(rows), before, extended(before, rows))
-            blocks = [*blocks[:-1], *(blocks[-1:] if _is_kept(number - 1) else ()), new.to_json()]
+            blocks = [*blocks[:-1], *(blocks[-1:] if _is_stored(number - 1) else ()), new.to_json()]
         history = {
             "source": self._known(partition),
             "rows": found["rows"] + len(rows),
@@ -145,7 +145,7 @@ class History:
         if text is None:
             raise ChangedRowsError(
                 f"the position of partition {partition}, {metadata!r}, is that of a spout of another kind, and {self._source.describe()} can't "
-                "go on from it: give the topology the spout that it had; or begin anew: give TransactionalTopologyBuilder another id, "
+                "resume from it: give the topology the spout that it had; or begin anew: give TransactionalTopologyBuilder another id, "
                 "and its maps other names"
             )
         last = self._last.get(partition)
@@ -208,14 +208,14 @@ class History:
         of = f" ({', '.join(names)})" if names else ""
         raise ChangedRowsError(
             f"partition {partition} of the spout's source, {self._source.describe()}, {what}. It is not the one of which {read} were read by these "
-            f"transactions{of}, and to go on there would lose rows or give them twice. Give the spout the source that it had, with "
+            f"transactions{of}, and to resume there would lose rows or emit them twice. Give the spout the source that it had, with "
             "the same rows in the same partitions and the same order; what is new comes behind them. Or begin anew: give "
             "TransactionalTopologyBuilder another id, and its maps other names"
         )
 
 
-def _is_kept(number: int) -> bool:
-    """Return whether a block is kept when later ones follow: whether its number is a power of 8."""
+def _is_stored(number: int) -> bool:
+    """Return whether a block stays stored when later ones follow: whether its number is a power of 8."""
     while number > 1 and number % _STEP == 0:
         number //= _STEP
     return number == 1

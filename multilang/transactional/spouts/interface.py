@@ -21,15 +21,15 @@ class Source(ABC):
 
     Its ``__init__`` raises ConfigError if there is no such source.
 
-    What was read of each partition is stored with its position, and compared when the spout goes on there: another source
-    is refused (see ``multilang.transactional.spouts.history``). So rows that were read stay as they are, unless the source
-    says that it forgets.
+    Checksums of the rows that were read are stored with each position, and compared when the spout resumes there: another
+    source is refused (see ``multilang.transactional.spouts.history``). So rows that were read must not change, unless the
+    source ``forgets``.
 
     Attributes:
-        forgets: Whether rows that were read may be gone later, as messages of a topic are. Then the rows that are left are
+        forgets: Whether rows that were read may be removed later, as messages of a topic are. Then the remaining rows are
             compared.
-        compares_itself: Whether ``resume`` and the positions show that the source is the one that was. Then nothing else is
-            stored or compared.
+        compares_itself: Whether ``resume`` and the positions prove that the source is the same. Then nothing else is stored or
+            compared.
     """
 
     forgets: bool = False
@@ -68,7 +68,7 @@ class Source(ABC):
             JSON values by their names in messages; nothing unless overridden.
 
         Raises:
-            SourceUnavailable: It can't be told now.
+            SourceUnavailable: It is unknown now.
         """
         return {}
 
@@ -92,7 +92,7 @@ class Source(ABC):
             end: The position after the last row.
 
         Returns:
-            The rows of ``read_again`` unless overridden; None if the identity tells all, so that none need be compared.
+            The rows of ``read_again`` unless overridden; None if the identity is enough, so that none need be compared.
 
         Raises:
             SourceUnavailable: They can't be read now.
@@ -103,8 +103,7 @@ class Source(ABC):
         """Check more than the rows that were read before. The coordinator calls it once, before it reads anything.
 
         Args:
-            positions: The position after the last row that was read of each partition, including partitions that are
-                gone.
+            positions: The position after the last row that was read of each partition, including removed partitions.
 
         Raises:
             SourceUnavailable: That can't be checked now. Any other exception ends the task.
@@ -148,7 +147,7 @@ class Source(ABC):
             position: The position to begin at.
 
         Raises:
-            SourceUnavailable: That can't be told now.
+            SourceUnavailable: That is unknown now.
         """
 
     def committed(self, positions: Mapping[int, Position]) -> None:  # noqa: B027  # few sources need it
@@ -161,11 +160,11 @@ class Source(ABC):
         """
 
     def notices(self) -> list[str]:
-        """Return, once each, what was noticed while rows were read, such as rows that are lost. It is reported as an error.
+        """Return, once each, the problems noticed while rows were read, such as lost rows. They are reported as errors.
 
-        What keeps rows from being read is a SourceUnavailable instead.
+        A problem that prevents reading is a SourceUnavailable instead.
         """
         return []
 
     def close(self) -> None:  # noqa: B027  # not every source has something to close
-        """Close what is open: the task ends."""
+        """Close open files and connections: the task ends."""

@@ -1,6 +1,6 @@
 """Topics of Kafka as sources: partitions are the topic's, a position is the offset that is read next.
 
-Offsets are kept with the transactions, not in Kafka. Of transactional producers, only committed messages are read. A
+Offsets are stored with the transactions, not in Kafka. Of transactional producers, only committed messages are read. A
 topic may get further partitions. Messages that Kafka has removed before they were read (``retention.ms``) are reported.
 Needs the extra ``kafka``.
 """
@@ -71,7 +71,7 @@ class OpaqueTransactionalKafkaSpout(_Kafka, OpaqueTransactionalSourceSpout):
 
 
 class KafkaSource(Source):
-    """The source of both spouts of Kafka. It has a consumer for each partition, which goes on from its last message."""
+    """The source of both spouts of Kafka. It has a consumer for each partition, which resumes from its last message."""
 
     forgets = True  # messages have a retention
 
@@ -115,7 +115,7 @@ class KafkaSource(Source):
             return None  # its messages never change
         low, high = self._ends(partition)
         if end > high:
-            return None  # the read will say that
+            return None  # the read will report that
         return self._messages(partition, max(start, low), end, end)[0]
 
     def read(self, partition: int, position: int, most: int) -> tuple[list[list[Any]], int]:

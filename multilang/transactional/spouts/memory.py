@@ -62,7 +62,7 @@ class _Memory:
         return all(_end(metadata.get(partition)) >= len(rows) for partition, rows in self.partitions.items())
 
     def history(self) -> History:
-        """Return what compares the rows with those that were read before."""
+        """Return the history, which compares the rows with those that were read before."""
         return History(_MemorySource(self.partitions), self._fields)
 
     def emit_after(

@@ -48,7 +48,7 @@ class _RedisStreams(SourceSpout):
         self.settings = settings(host, port, database, timeout, access)
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Open the source once, with a short patience since somebody waits for the answer."""
+        """Open the source once, with a short timeout since somebody waits for the answer."""
         RedisSource(self.streams, self.fields, with_access(conf, self.settings), START_SECS).close()
 
     def open(self, conf: Mapping[str, Any]) -> RedisSource:
@@ -66,8 +66,9 @@ class TransactionalRedisSpout(_RedisStreams, TransactionalSourceSpout):
         port: The server's port.
         database: The number of the database.
         timeout: Milliseconds that an answer may take.
-        access: The way in, if the server asks who comes: ``user``, ``password`` (a Secret, or its place), ``tls``, ``ca``,
-            ``cert`` and ``key``, each optional; missing ones are those of the conf's ``multilang.redis.access``.
+        access: The credentials, if the server authenticates its clients: ``user``, ``password`` (a Secret, or its place),
+            ``tls``, ``ca``, ``cert`` and ``key``, each optional; missing ones are those of the conf's
+            ``multilang.redis.access``.
     """
 
 
@@ -90,7 +91,7 @@ class RedisSource(Source):
         self._fields = [field.encode() for field in fields]
         self._where = place(settings)
         self._notices: list[str] = []
-        self._noticed: dict[int, Any] = {}  # by partition, the last loss of which it was told
+        self._noticed: dict[int, Any] = {}  # by partition, the last loss that was reported
         self._client = connect(settings, "a spout of Redis Streams", patience)
         try:
             with translated_errors(self._where):
@@ -146,10 +147,10 @@ class RedisSource(Source):
     def _number(self, partition: int, position: str, known: Mapping[str, Any]) -> int | None:
         """Return how many entries the stream ever had, less those behind a position; None if that is not known.
 
-        Entries behind it that were removed before they were read are noticed. Redis tells how many are gone, and not
-        where. If none is left up to the position, all that are left are behind it, and the count is exact. Otherwise
+        Entries behind it that were removed before they were read are noticed. Redis counts removed entries, without their
+        place. If none is left up to the position, all that are left are behind it, and the count is exact. Otherwise
         nothing behind it was trimmed, since Redis trims the oldest; but some may be deleted, of which the last is known.
-        Then the count may be too low, and such a deletion may be told a second time, which is better than never.
+        Then the count may be too low, and such a deletion may be reported a second time, which is better than never.
         """
         added = known.get("entries-added")
         if added is None:
@@ -180,7 +181,7 @@ class RedisSource(Source):
             )
 
     def _entries(self, partition: int, position: str, to: str, most: int | None = None) -> tuple[Any, list[Any]]:
-        """Return what Redis knows of the stream, and the entries behind a position up to the id ``to``."""
+        """Return Redis's facts about the stream, and the entries behind a position up to the id ``to``."""
         name, after = self._streams[partition], _id(position)
         try:
             with translated_errors(self._where), self._client.pipeline(transaction=True) as pipeline:

@@ -1,8 +1,8 @@
 """Transactional and opaque spouts that read any source whose rows can be read again.
 
-A source has partitions, and each row of a partition has a position. The metadata of a batch says where it begins and
-ends, and how many rows it has: ``{"from": 1200, "to": 2400, "rows": 31}``. It also has the partition's history, by which another
-source is noticed.
+A source has partitions, and each row of a partition has a position. The metadata of a batch has its beginning, its end and
+its number of rows: ``{"from": 1200, "to": 2400, "rows": 31}``. It also has the partition's history, by which another source
+is noticed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from multilang.transactional.spouts.interface import Position, Rows
 
 IDLE_SECS = 0.05  # until a source that had nothing new is asked again
-UNKNOWN_SECS = 0.005  # the same, while it is not known yet how much the batches in flight take
+UNKNOWN_SECS = 0.005  # the same, while the sizes of the batches in flight are unknown
 REST = 2.0  # a partition rests for so many times as long as its failed try took
 
 __all__ = [
@@ -129,7 +129,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
         self._newest = max(map(int, self._state.list(METADATA)), default=0)  # the last transaction that was begun
         self._ask_at = float("-inf")
         self._resumed = False
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def is_ready(self) -> bool:
         if monotonic() < self._ask_at:
@@ -152,7 +152,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
         try:
             self._resume(metadata)
         except SourceUnavailable as problem:
-            self._tell(
+            self._log_once(
                 problem
             )  # it is tried again before a new transaction begins; the emitters compare for themselves
 
@@ -170,7 +170,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
         return (self._state.get_data(CURRENT) or 1) - 1
 
     def _more(self, metadata: Mapping[int, Any], unknown: Mapping[int, int] | None = None) -> bool | None:
-        """Return whether there are rows after these batches; None if that can't be told now.
+        """Return whether there are rows after these batches; None if that is unknown now.
 
         ``unknown`` has, by partition, the number of batches in flight after these.
         """
@@ -180,7 +180,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             try:
                 self._source.committed({each: known["to"] for each, known in committed.items() if known is not None})
             except SourceUnavailable as problem:
-                self._tell(problem)
+                self._log_once(problem)
                 return None
         return more
 
@@ -193,7 +193,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             except SourceUnavailable as problem:
                 if self._waits:
                     raise
-                self._tell(problem)  # with an opaque spout it is left out until it can be read, and compared then
+                self._log_once(problem)  # with an opaque spout it is left out until it can be read, and compared then
         self._source.resume({each: value["to"] for each, value in known.items()})
         self._resumed = True
 
@@ -205,7 +205,7 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             self._source.discover()
             partitions = self._source.num_partitions()
         except SourceUnavailable as problem:
-            self._tell(problem)
+            self._log_once(problem)
             return None
         more: bool | None = False
         for partition in range(partitions):
@@ -217,18 +217,18 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
             except SourceUnavailable as problem:
                 if self._waits:  # the emitter will get the same error, and report it
                     return True
-                self._tell(problem)
+                self._log_once(problem)
                 more = None
         for text in self._source.notices():
             log.warning("%s", text)
         if more is False:
-            self._told.clear()
+            self._reported.clear()
         return more
 
-    def _tell(self, problem: SourceUnavailable) -> None:
-        """Log a problem once: the same one comes again and again until it is solved."""
-        if str(problem) not in self._told:
-            self._told.add(str(problem))
+    def _log_once(self, problem: SourceUnavailable) -> None:
+        """Log a problem once: it recurs until it is solved."""
+        if str(problem) not in self._reported:
+            self._reported.add(str(problem))
             log.warning("%s", problem)
 
 
@@ -265,7 +265,7 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
     def __init__(self, source: Source, fields: Sequence[str], batch_size: int) -> None:
         self._source = source
         self._reader = _SourcePartitionReader(source, fields, batch_size, REST)
-        self._told: dict[int, str] = {}
+        self._reported: dict[int, str] = {}
 
     def close(self) -> None:
         self._source.close()
@@ -276,11 +276,11 @@ class _OpaqueSourceEmitter(OpaqueEmitter):
         try:
             rows, metadata = self._reader.read(partition, last_metadata)
         except SourceUnavailable as problem:
-            if self._told.get(partition) != str(problem):
+            if self._reported.get(partition) != str(problem):
                 collector.report_error(f"partition {partition} is left out: {problem}")
-            self._told[partition] = str(problem)
+            self._reported[partition] = str(problem)
             return last_metadata
-        self._told.pop(partition, None)
+        self._reported.pop(partition, None)
         _report(self._source, collector)
         collector.emit_many([attempt, *row] for row in rows)
         return metadata
@@ -326,7 +326,7 @@ class _SourcePartitionReader:
             now = f"{len(rows)} now" if len(rows) != metadata["rows"] else "others now"
             raise SourceUnavailable(
                 f"partition {partition} had {metadata['rows']} rows from {metadata['from']} to {metadata['to']} when they were "
-                f"emitted, and has {now}: what is read must stay as it is until it is committed. Where that can't be "
+                f"emitted, and has {now}: rows must not change until they are committed. Where that can't be "
                 "promised, use the opaque spout of this source, and OpaqueMap"
             )
         return rows

@@ -112,7 +112,7 @@ def test_a_check_of_a_redis_that_answers_with_an_error_keeps_no_connection(redis
 
 
 @pytest.mark.parametrize(("before", "after"), [(TransactionalMap, OpaqueMap), (OpaqueMap, TransactionalMap)])
-def test_a_map_of_the_other_kind_is_told(before, after):
+def test_a_map_of_the_other_kind_is_reported(before, after):
     backing = MemoryBacking()
     before(backing).update(TransactionAttempt(1, 5), {"moon": 1})
     kinds = rf"was stored by a map of the kind {before.__name__}, and this one is {after.__name__}.*a name of its own"

@@ -79,7 +79,7 @@ def test_a_folder_that_is_not_there_is_named_before_anything_runs(tmp_path):
             make({}, None)
 
 
-def test_a_file_that_shrank_is_told_and_nothing_is_emitted(source):
+def test_a_file_that_shrank_is_reported_and_nothing_is_emitted(source):
     source.add(0, ["moon", "sun"])
     reader = opened(source.spout(take=10))
     reader.new(0)
@@ -90,14 +90,14 @@ def test_a_file_that_shrank_is_told_and_nothing_is_emitted(source):
     assert rows.words == []
 
 
-def test_a_file_that_vanished_is_told_and_read_on_when_it_is_back(source):
+def test_a_file_that_vanished_is_reported_and_read_on_when_it_is_back(source):
     source.add(0, ["moon"])
     reader = opened(source.spout(take=10))
     reader.new(0)
     file = source.folder / "0.txt"
     file.rename(source.folder / "elsewhere")
     with pytest.raises(
-        ReportedFailedException, match=r"0\.txt, of which 5 bytes were read, can't be read any more.*put it back"
+        ReportedFailedException, match=r"0\.txt, of which 5 bytes were read, can't be read any more.*restore it"
     ):
         reader.new(0)
     (source.folder / "elsewhere").rename(file)
@@ -149,7 +149,7 @@ def test_a_file_that_can_not_be_read_is_not_taken_for_one_that_is_at_its_end(sou
     coordinator.close()
 
 
-def test_what_is_no_text_is_told_with_its_place_unless_it_is_to_be_read_over(source):
+def test_what_is_no_text_is_reported_with_its_place_unless_it_is_to_be_read_over(source):
     (source.folder / "0.txt").write_bytes(b"moon\n\xff\n")
     with pytest.raises(ReportedFailedException, match=r"0\.txt: the line at byte 5 is no utf-8.*errors=\"replace\""):
         opened(source.spout(take=10)).new(0)

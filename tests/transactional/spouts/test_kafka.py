@@ -56,7 +56,7 @@ def test_a_broker_that_is_not_there_is_named_after_a_while(monkeypatch):
         TransactionalKafkaSpout(f"127.0.0.1:{free_port()}", "words").get_emitter({}, None)
 
 
-def test_an_option_that_librdkafka_does_not_know_is_told(kafka):
+def test_an_option_that_librdkafka_does_not_know_is_reported(kafka):
     with pytest.raises(ConfigError, match=r"does not take the options.*nix"):
         TransactionalKafkaSpout(kafka.address, "words", options={"nix": 1}).get_emitter({}, None)
 
@@ -75,7 +75,7 @@ def test_a_topic_that_gets_further_partitions_is_read_whole(source, monkeypatch)
     found.close()
 
 
-def test_messages_that_kafka_has_removed_are_told(source):
+def test_messages_that_kafka_has_removed_are_reported(source):
     from confluent_kafka import TopicPartition
 
     source.add(0, ["a", "b", "c", "d"])
@@ -120,7 +120,7 @@ def test_what_a_producers_transaction_did_not_commit_is_not_read(source, kafka):
 
 
 @soak_only
-def test_a_broker_that_is_killed_is_told_and_read_on_when_it_is_back(tmp_path, kafka, monkeypatch):
+def test_a_broker_that_is_killed_is_reported_and_read_on_when_it_is_back(tmp_path, kafka, monkeypatch):
     monkeypatch.setattr(module, "PATIENCE_SECS", 2.0)
     server = KafkaServer(tmp_path)
     server.start()

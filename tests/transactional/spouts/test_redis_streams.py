@@ -67,7 +67,7 @@ def test_fields_that_an_entry_lacks_are_none(source):
     found.close()
 
 
-def test_entries_that_were_deleted_before_they_were_replayed_are_told(source):
+def test_entries_that_were_deleted_before_they_were_replayed_are_reported(source):
     source.add(0, ["moon", "sun"])
     reader = Reader(source.spout(take=5))
     reader.new(0)
@@ -77,7 +77,7 @@ def test_entries_that_were_deleted_before_they_were_replayed_are_told(source):
     reader.emitter.close()
 
 
-def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
+def test_a_stream_that_was_deleted_and_made_anew_is_reported(source):
     source.add(0, ["moon", "sun"])
     reader = Reader(source.spout(take=5))
     reader.new(0)
@@ -99,7 +99,7 @@ def test_a_stream_that_was_deleted_and_made_anew_is_told(source):
     again.emitter.close()
 
 
-def test_what_is_no_text_is_told_with_its_place(source):
+def test_what_is_no_text_is_reported_with_its_place(source):
     source.client.xadd(source.names[0], {"word": b"\xff"}, id="5-5")
     reader = Reader(source.spout(take=5))
     with pytest.raises(ReportedFailedException, match=r"entry 5-5 of stream 'words-0' .* is not UTF-8"):
@@ -109,7 +109,7 @@ def test_what_is_no_text_is_told_with_its_place(source):
 
 @pytest.mark.parametrize("remove", ["trim", "delete"])
 @pytest.mark.parametrize("seed", range(300 if SOAK else 5))
-def test_entries_that_are_removed_before_they_are_read_are_told_and_no_others(source, remove, seed):
+def test_entries_that_are_removed_before_they_are_read_are_reported_and_no_others(source, remove, seed):
     random, name, client = Random(f"{seed} {remove}"), source.names[0], source.client
     reader = source.spout(4).open({})
     position, read, told, noted = reader.first(0), 0, 0, []
@@ -159,7 +159,7 @@ def test_a_spout_reports_what_it_lost_and_goes_on(source, kind):
 
 
 @pytest.mark.parametrize("seed", range(300 if SOAK else 10))
-def test_each_removal_of_unread_entries_is_told_whatever_was_removed_before(source, seed):
+def test_each_removal_of_unread_entries_is_reported_whatever_was_removed_before(source, seed):
     random, name, client = Random(f"{seed} both"), source.names[0], source.client
     reader = source.spout(4).open({})
     position, due, exact = reader.first(0), False, True

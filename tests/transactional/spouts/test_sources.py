@@ -152,7 +152,7 @@ def test_whether_there_is_more_is_known(source, opened):
         found.close()
 
 
-def test_a_batch_whose_rows_have_gone_is_told_and_not_replaced_by_another(tmp_path, opened):
+def test_a_batch_whose_rows_have_gone_is_reported_and_not_replaced_by_another(tmp_path, opened):
     source = FilledFiles(tmp_path / "words")
     source.add(0, ["a", "b"])
     reader = opened(source.spout(take=5))

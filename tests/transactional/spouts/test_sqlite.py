@@ -67,7 +67,7 @@ def test_a_query_without_its_range_is_refused_where_it_is_declared():
         TransactionalSqliteSpout("x", QUERY, ["id", "word"], partitions=0)
 
 
-def test_rows_in_the_wrong_order_are_told(source):
+def test_rows_in_the_wrong_order_are_reported(source):
     source.add(0, ["moon", "sun"])
     reader = Reader(TransactionalSqliteSpout(source.path, f"{QUERY} DESC", ["id", "word"]))
     with pytest.raises(ReportedFailedException, match="an integer key that grows from row to row, and 0 follows 3"):

@@ -1,4 +1,4 @@
-"""The conversations of a DRPC server, one for each connection: with a client, a topology, or a client over HTTP."""
+"""The handlers of a DRPC server's connections: of clients, of topologies, and of clients over HTTP."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from multilang.drpc.wires import Wire
 
 _EXECUTE = "execute"
-_QUOTED = 100  # characters of a method's name that nobody knows
+_QUOTED = 100  # characters of an unknown method's name
 
 
-class Conversations:
+class Handlers:
     """Serves connections. Its methods run in the server's own thread, and end with EOFError when the other side does.
 
     Args:
@@ -52,7 +52,7 @@ class Conversations:
                 head.exception()  # so that asyncio does not log it
 
     async def _execute(self, serial: int, function: str, arguments: str, head: asyncio.Future[bytes]) -> bytes | None:
-        """Return the answer to a call; None if the client is gone."""
+        """Return the answer to a call; None if the client has disconnected."""
         result: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         try:
             id = self._add(function, arguments, result)

@@ -32,7 +32,7 @@ def problems(drpc, function, texts):
 
 
 @EVERY_MODE
-def test_an_exception_in_any_kind_of_step_is_told_at_once_with_its_function_and_cause(mode):
+def test_an_exception_in_any_kind_of_step_is_reported_at_once_with_its_function_and_cause(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT, seed=1) as drpc:
         run = drpc.submit(failing.alone, conf=NEVER)
         deaths = 0
@@ -63,7 +63,7 @@ def test_failures_of_requests_that_are_under_way_together_are_not_mixed_up(mode,
 
 
 @MOSTLY_IN_PROCESS
-def test_where_several_tasks_are_the_last_step_nothing_and_twice_are_told_too(mode):
+def test_where_several_tasks_are_the_last_step_nothing_and_twice_are_reported_too(mode):
     with LocalDRPC(mode, timeout_secs=LIMIT, seed=1) as drpc:
         run = drpc.submit(failing.several, conf=NEVER)
         (said,) = problems(drpc, "several", ["nothing"])
