@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from multilang.conformance.case import Case
     from multilang.conformance.replay import Difference
-    from multilang.conformance.result import CaseResult, Result, Said
+    from multilang.conformance.result import CaseResult, Result, TranscriptEntry
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
 _CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -129,7 +129,7 @@ def _cases(result: Result, verbose: int) -> RenderableType:
     return Group(*shown)
 
 
-def _line(said: Said) -> Text:
+def _line(said: TranscriptEntry) -> Text:
     arrow = _ARROWS.get(said.direction, said.direction)
     return Text(f"    {said.seconds:8.3f} {arrow} {_message(said.text, _SHOWN)}", style="dim")
 

@@ -319,7 +319,7 @@ class WaitsByRecursion(Bolt):
 
 @mutant("bolt", "bolt/tuple/12")
 class EqualTuplesAreOne(Bolt):
-    """Takes a tuple of the same values for the one before, come again."""
+    """Takes a tuple of the same values for a replay of the one before."""
 
     before = None
 
