@@ -1,4 +1,4 @@
-"""``multilang run``: what it shows, and what its exit status tells."""
+"""``multilang run``: its output and its exit status."""
 
 from __future__ import annotations
 

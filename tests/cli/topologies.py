@@ -120,7 +120,7 @@ class Slow(Remainder):
 
 
 class WritesItsPid(Remainder):
-    """Tells its process's id by a file, so that a test can see whether it lives."""
+    """Writes its process's id to a file, so that a test can see whether it runs."""
 
     def initialize(self, conf, context):
         with open(os.path.join(conf["test.folder"], str(os.getpid())), "w"):
