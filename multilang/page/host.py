@@ -99,7 +99,7 @@ class RunPage:
             try:
                 self._to.write(line)
                 self._to.flush()
-            except (OSError, ValueError):  # the page's process is gone: the run goes on without it
+            except (OSError, ValueError):  # the page's process has ended: the run continues without it
                 return False
         return True
 
