@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])|[/=](streamparse|pystorm)(\.git)?\b")
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*==\s*([\w.!+]+)\s*(?:$|;|--)")
-_INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 
 
 def project_for(topology: Topology) -> Project | None:
@@ -54,10 +53,11 @@ def without_layer(files: Sequence[Path]) -> Iterator[Path | None]:
 
 
 def _lines(file: Path) -> Iterator[str]:
+    from multilang.migrate.requirements import INCLUDE, lines_in
+
     check_owner(str(file), must_exist=True)
-    for line in file.read_text("utf-8-sig").splitlines():
-        text = re.sub(r"(^|\s)#.*", "", line).strip()
-        included = _INCLUDE.match(text)
+    for text in lines_in(str(file)):
+        included = INCLUDE.match(text)
         if included is not None:
             yield from _lines(file.parent / included[1])
         elif text and _LAYER.search(text) is None:

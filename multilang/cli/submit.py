@@ -312,7 +312,7 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM came, as a CI job gets it that is broken off: what runs is put in order as after Ctrl-C."""
+    """A SIGTERM, as a cancelled CI job gets it: what runs is put in order as after Ctrl-C."""
 
 
 def _terminated(number: int, _frame: FrameType | None) -> None:

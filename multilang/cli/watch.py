@@ -89,7 +89,7 @@ def run_and_watch(topology: str, run: Callable[[WatchedRun], int], *, as_json: b
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    pass
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
@@ -127,8 +127,6 @@ def _concerns(path: str, files: Iterable[str] | None) -> bool:
 
 
 class _Reporter:
-    """Reports saved files and the ends of runs, on standard error."""
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._screen = console(sys.stderr)

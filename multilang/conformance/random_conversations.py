@@ -92,7 +92,6 @@ class RandomConversation:
         self._open = 0
 
     def _compare(self) -> None:
-        """Compare what was emitted with what is due."""
         conversation, due, self._expected = self.conversation, self._expected, []
         if not conversation.world.contract:
             return
@@ -207,7 +206,7 @@ class RandomBolt(RandomConversation):
         conversation = self.conversation
         if conversation.world.contract:
             self._ends[conversation.steps()] = (
-                "ack"  # tuples are worked on in order, so that those that are kept are done, too
+                "ack"  # tuples are worked on in order, so that those that are held are done, too
             )
         due = {id: how for id, how in self._ends.items() if how}
         if conversation.world.contract:

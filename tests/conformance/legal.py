@@ -201,7 +201,7 @@ class NeedsLongForALongScriptSpout(plain.Spout):
 
 
 class LogsAllItSaysSpout(plain.Spout):
-    """Logs what it writes, before and behind it, as a library at its most talkative level does."""
+    """Logs what it writes, before and after it, as a library at its most talkative level does."""
 
     def send(self, message):
         if message.get("command") in ("emit", "error"):

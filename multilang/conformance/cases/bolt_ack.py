@@ -91,7 +91,7 @@ section.watch(
 
 @section.must(
     "an exception behind an ack",
-    "A tuple that was acked is finished: an exception of user code behind it does not fail it, too.",
+    "A tuple that was acked is finished: an exception of user code after it does not fail it, too.",
     steps="ack throw",
     source=f"{MEASURED} (ack_then_fail)",
     watch=("fail.again",),

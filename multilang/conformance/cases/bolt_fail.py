@@ -136,4 +136,4 @@ def _(t: Conversation) -> None:
             t.monitor.leaving = True  # an exception may end the process, and Storm restarts it
             return
         came += [[message.values for message in t.received.emits if message.anchors == [id]] for id in ids]
-    t.same(came, [[[0]], [[1]], [[2]]] * 2, "tuples behind it were not worked on")
+    t.same(came, [[[0]], [[1]], [[2]]] * 2, "tuples after it were not worked on")

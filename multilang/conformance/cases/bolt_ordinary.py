@@ -69,7 +69,7 @@ def turn(t: Conversation, *tuples: Sequence[Any], **how: Any) -> bool:
         return t.syncs > before or None
 
     try:
-        t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat behind it")
+        t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat after it")
     except CaseFailed as failure:
         raise silent(t, failure, asked=False) from None
     patient(t, lambda: (there() and not t.monitor.pending) or None)
@@ -177,7 +177,7 @@ def various(t: Conversation, number: int) -> list[Any]:
 
 @section.must(
     "it survives its tuple",
-    "A tuple is worked on, and the heartbeat behind it is answered: a bolt that ends takes its worker along. --tuple gives what "
+    "A tuple is worked on, and the heartbeat after it is answered: a bolt that ends takes its worker along. --tuple gives what "
     "the bolt is given.",
     after=(TOGETHER,),
 )
@@ -262,7 +262,7 @@ def _(t: Conversation) -> None:
 
 @section.must(
     "a text of 300 KB",
-    "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word behind it.",
+    "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word after it.",
     after=(SURVIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
 )
 def _(t: Conversation) -> None:
@@ -274,7 +274,7 @@ def _(t: Conversation) -> None:
 @section.must(
     "a text beyond ASCII",
     "Texts are UTF-8, as raw letters, and stay what they are, also when a read ends inside of a letter. It is a text of its tuples "
-    "with other letters behind it.",
+    "with other letters after it.",
     after=(SURVIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
 )
 def _(t: Conversation) -> None:
@@ -365,7 +365,7 @@ def missing(t: Conversation, ids: Sequence[str]) -> list[int]:
 @section.must(
     "a text that looks like the protocol",
     "What is inside of a text is data: keys of a message, ids, backslashes, and a line 'end'. It is a text of its tuples with these "
-    "behind it.",
+    "after it.",
     after=(SURVIVES, MANY, TOGETHER, "common/json/8"),
 )
 def _(t: Conversation) -> None:
@@ -389,7 +389,7 @@ def _(t: Conversation) -> None:
         for _ in range(_LIKE_BEATS):
             t.tuple(values)
         t.heartbeat()
-    t.wait(lambda: t.syncs > before or None, "the answer to a heartbeat behind it")
+    t.wait(lambda: t.syncs > before or None, "the answer to a heartbeat after it")
     patient(t, lambda: not t.monitor.pending or None)
     # A bolt may send syncs of its own, with a timer.
     t.check(

@@ -116,7 +116,7 @@ def _bolt_behind(t: Conversation, refused: str, behind: str) -> bool:
     first = t.tuple(text=f"[{refused}]")
     t.heartbeat()
     try:
-        t.wait(lambda: t.monitor.finished.get(first) or t.syncs > before or None, "the answer to a heartbeat behind it")
+        t.wait(lambda: t.monitor.finished.get(first) or t.syncs > before or None, "the answer to a heartbeat after it")
         t.finished(t.tuple(text=f"[{behind}]"))
     except CaseFailed as failure:
         if first in t.monitor.finished:

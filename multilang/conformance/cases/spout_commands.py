@@ -234,7 +234,7 @@ def _(t: Conversation) -> None:
 
 
 def fails_at(t: Conversation, command: str) -> None:
-    """Let user code fail at a command, and check that it is answered all the same, and that a next behind it works."""
+    """Let user code fail at a command, and check that it is answered all the same, and that a next after it works."""
     script = [[["emit", [n], {"id": f"m{n}"}]] for n in range(2)]
     t.handshake(storm_text(script), on={command: [["throw", "the exception"]]})
     emitted = command in ("ack", "fail")
@@ -252,7 +252,7 @@ def fails_at(t: Conversation, command: str) -> None:
             raise
         t.monitor.leaving = True  # with its sync or without, it ended, and Storm restarts it
         return
-    t.same(behind, [[int(emitted)]], "the next behind it was not worked on")
+    t.same(behind, [[int(emitted)]], "the next after it was not worked on")
 
 
 for _command, _after in (

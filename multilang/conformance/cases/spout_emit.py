@@ -149,7 +149,7 @@ def _(t: Conversation) -> None:
 
 @section.must(
     "an unreliable emit behind a reliable one",
-    "An id is of one emit: one that has none behind it is unreliable, in this next and in the next one.",
+    "An id is of one emit: the next emit without one is unreliable, in this next and in the next one.",
     steps="emit",
     after=("spout/emit/1", "spout/emit/2"),
 )

@@ -59,7 +59,7 @@ def _(t: Conversation) -> None:
         t.send(framed('{"command":"future","id":"1"}'))
         t.heartbeat()
     try:
-        t.wait(lambda: t.syncs > before or None, "the answer to the message behind it, or the end of the process")
+        t.wait(lambda: t.syncs > before or None, "the answer to the message after it, or the end of the process")
     except CaseFailed:
         reason = t.received.of("error", "log") or t.child.error_text.strip()
         if not (t.child.output_ended and reason):

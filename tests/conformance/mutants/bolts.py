@@ -389,7 +389,7 @@ class LeavesOutEmptyEmits(Bolt):
 
 
 class OfOthers(Bolt):
-    """Reads all that there is, and gives a tuple another end than its own when others wait behind it."""
+    """Reads all that there is, and gives a tuple another end than its own when others wait after it."""
 
     text = b""
     instead = ("fail", "ack")
