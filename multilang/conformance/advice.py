@@ -1,4 +1,4 @@
-"""The mend of each fault that is watched for, as a sentence behind the report of the fault."""
+"""The remedy for each fault that is watched for, as a sentence after the report of the fault."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Monitor:
             if spout:
                 self._flag("command.unknown", f"a spout may not send {command!r}; Storm halts the worker")
             else:
-                self._flag("command.unknown", f"{command!r} is no command, Storm passes it over", halts=False)
+                self._flag("command.unknown", f"{command!r} is no command, Storm ignores it", halts=False)
             return
         if spout and self.commands == 0:
             self._out_of_turn(command, message)

@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The deviation, and how to mend it."""
+        """The deviation and its remedy."""
         advice = ADVICE.get(self.code)
         return f"{self.detail}; {advice}" if advice else self.detail
 

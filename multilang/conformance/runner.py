@@ -154,7 +154,7 @@ class Run:
         return Result(name, list(self.target.command), kind, contract, monotonic() - start, results, self.notes)
 
     def _find_out(self, programs: Programs) -> str:
-        """Return the kind of the program. Without a valid first message it is unknown, and is asked what all are asked."""
+        """Return the kind of the program; it is unknown, and the cases of all kinds are played, if no valid first message comes."""
         try:
             self.prepare(programs)
         except Undecided as undecided:
@@ -168,7 +168,7 @@ class Run:
             return UNKNOWN
         return self.target.kind
 
-    # ---- the order of things ----
+    # ---- gates ----
 
     def _gates(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult] | None:
         """Test the handshake and one answer, without which nothing can be tested.
@@ -197,7 +197,7 @@ class Run:
         return None
 
     def _simpler(self, programs: Programs, gate: CaseResult) -> CaseResult:
-        """Return the result of the simpler case whose fault shows in this test, too, if it failed, else the test's."""
+        """Return the result of the simpler case with the same fault, if it failed, else the gate's."""
         path = _SIMPLER.get(gate.path)
         if path is None or self.target.kind == "spout":
             return gate
@@ -206,9 +206,7 @@ class Run:
         return result if result.status == FAILED else gate
 
     def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
-        """Return the results when such a test failed: the requirement at fault has failed, and all others are
-        blocked.
-        """
+        """Return the results after a failed gate: the requirement at fault has failed, and all others are blocked."""
         found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}
         results = {path: result for path, result in found.items() if result.status == FAILED}
         blamed = next((case for case in chosen if gate.status == BLOCKED and case.path == _culprit(gate)), None)
@@ -233,7 +231,7 @@ class Run:
         return list(results.values())
 
     def _glance_at_its_kind(self, programs: Programs) -> None:
-        """Find out early whether the program is of the other kind than it is tested as, before much is asked of it in vain."""
+        """Find out early, with a short limit, whether the program is of the other kind than it is tested as."""
         if self._is_found_out or self.target.timeout <= _GLANCE:
             return
         with programs.conversation(_GLANCE, contract=False) as conversation:
@@ -342,7 +340,7 @@ class Run:
         cases: Sequence[Case],
         done: Callable[[CaseResult], None],
     ) -> None:
-        """Play cases, several at a time, and hand on the result of each in the order of the cases."""
+        """Play cases, several at a time, and call ``done`` with each result in the order of the cases."""
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
             try:
                 for result in pool.map(play, cases):
@@ -359,9 +357,9 @@ class Run:
         results: Mapping[str, CaseResult],
         done: Callable[[CaseResult], None],
     ) -> None:
-        """Play each case as soon as those are done that it depends on, so that a slow one keeps only its dependents waiting.
+        """Play each case when those that it depends on are done, so that a slow one delays only its dependents.
 
-        ``done`` puts each down in ``results``.
+        ``done`` adds each to ``results``.
         """
         left = [case for group in _in_turn(cases) for case in group]
         paths = {case.path for case in left}
@@ -370,7 +368,7 @@ class Run:
             try:
                 while left or running:
                     ready = [case for case in left if paths.intersection(case.after) <= results.keys()]
-                    running |= {pool.submit(self._play_behind, programs, case, results): case for case in ready}
+                    running |= {pool.submit(self._play_after, programs, case, results): case for case in ready}
                     left = [case for case in left if case not in ready]
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         del running[future]
@@ -380,8 +378,8 @@ class Run:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _play_behind(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
-        """Play a case, unless one failed without which it can't be judged."""
+    def _play_after(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
+        """Play a case, unless one that it depends on failed."""
         stop = (FAILED, BLOCKED)
         before = next((results[path] for path in case.after if path in results and results[path].status in stop), None)
         if before is None:
@@ -406,7 +404,7 @@ class Run:
             for group in _in_turn(played) if slow else ():
                 for case in group:
                     if results[case.path].status == BLOCKED and not results[case.path].transcript:
-                        results[case.path] = self._play_behind(programs, case, results)
+                        results[case.path] = self._play_after(programs, case, results)
         for case in slow:
             self.report(results[case.path])
 
@@ -526,7 +524,7 @@ class Run:
                 )
 
     def _wait_for_acks(self, programs: Programs, watched: Sequence[Case], results: Mapping[str, CaseResult]) -> None:
-        """Give an ordinary bolt the whole limit for an ack or fail, if none has come yet and they are to be judged."""
+        """Give an ordinary bolt the whole limit for an ack or fail, if there is none yet and they are judged."""
         if self.target.kind == "spout" or self.target.contract or ACKS in results:
             return
         judged = {code.partition(".")[0] for case in watched for code in case.watch}
@@ -616,7 +614,7 @@ class Run:
 
 
 def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
-    """Return the cases in groups, each behind those that its cases depend on."""
+    """Return the cases in groups, each after those that its cases depend on."""
     left = list(cases)
     while left:
         paths = {case.path for case in left}
@@ -626,7 +624,7 @@ def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
 
 
 def _look_again(conversation: Conversation) -> None:
-    """Look whether a second sync, which may not have come before the next command, shifted a spout's answers."""
+    """Read a late second sync, which shifts a spout's answers."""
     if conversation.kind == "spout" and not any(finding.code == "sync.twice" for finding in conversation.findings):
         try:
             conversation.linger()
@@ -635,7 +633,7 @@ def _look_again(conversation: Conversation) -> None:
 
 
 def _blame_the_first(result: CaseResult, results: Mapping[str, CaseResult]) -> None:
-    """Let a case that is blocked by a blocked one be blocked by what blocks that one."""
+    """Name the first blocker of a case that is blocked by a blocked one."""
     passed = {result.path}
     while result.status == BLOCKED:
         blocker = results.get(_culprit(result))

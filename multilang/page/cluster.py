@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from multilang.page.actions import Action
     from multilang.shipping.nimbus import Nimbus
 
-EVERY_SECS = 2.0  # between two questions to Nimbus about a topology, while somebody looks at it
+EVERY_SECS = 2.0  # between two requests to Nimbus for a topology, while somebody watches it
 
 
 class Connection:

@@ -108,7 +108,7 @@ class Curves:
         self.components: dict[str, dict[str, list[float | None]]] = {}
 
     def add(self, status: RunStatus) -> None:
-        """Take over the intervals of a status that are not known yet, and forget what is old."""
+        """Add the new intervals of a status, and drop old ones."""
         history = status.history
         begin = bisect_right(history.at, self.at[-1]) if self.at else 0
         known, new = len(self.at), len(history.at) - begin

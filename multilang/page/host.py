@@ -61,7 +61,7 @@ class RunPage:
 
     @property
     def is_watched(self) -> bool:
-        """True if somebody looks, or did so a moment ago."""
+        """True if the page is watched, or was a moment ago."""
         return monotonic() < self._asked_at + WATCHED_SECS
 
     def close(self, last: RunStatus | None = None) -> None:

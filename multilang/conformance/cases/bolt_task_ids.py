@@ -162,9 +162,7 @@ def _(t: Conversation) -> None:
     t.emitted(second, [[2]], "the tuple behind the task ids was not worked on")
 
 
-@section.must(
-    "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
-)
+@section.must("task ids reach the emit", "An emit that asks for task ids gets its own.", steps="emit ids")
 def _(t: Conversation) -> None:
     reach_the_emit(t, framed("[7]"), [7])
 

@@ -79,7 +79,7 @@ def _(t: Conversation) -> None:
     t.settle()
 
 
-@section.should("unknown keys in the context", "What a newer Storm adds to the context is passed over.")
+@section.should("unknown keys in the context", "What a newer Storm adds to the context is ignored.")
 def _(t: Conversation) -> None:
     t.handshake(context=t.world.context() | {"future->key": {"a": [None]}, "storm.version": "9.9"})
     t.settle()

@@ -94,9 +94,7 @@ def _(t: Conversation) -> None:
     answers(t, conf=conf, text=lambda text: storm_text(dict(sorted(json.loads(text).items()))))
 
 
-@section.must(
-    "unknown keys beside conf, pidDir and context", "What a newer Storm adds to the handshake is passed over."
-)
+@section.must("unknown keys beside conf, pidDir and context", "What a newer Storm adds to the handshake is ignored.")
 def _(t: Conversation) -> None:
     answers(t, text=lambda text: text[:-1] + ',"future":{"conf":{},"pidDir":[1]}}')
 

@@ -37,9 +37,7 @@ def _(t: Conversation) -> None:
     t.same([out.values for out in outs], [[[1]], [[2]]], "the emits are others")
 
 
-@section.must(
-    "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
-)
+@section.must("task ids reach the emit", "An emit that asks for task ids gets its own.", steps="emit ids")
 def _(t: Conversation) -> None:
     t.perform([["emit", [n], {"ids": True}] for n in range(5)])
     t.same(reported(t), answered(t), "emits were given each other's task ids")

@@ -19,7 +19,7 @@ section = Section(
 
 @section.must(
     "unknown keys of a message",
-    "A key that is not known is passed over.",
+    "A key that is not known is ignored.",
     after=("bolt/ordinary/1", "bolt/ordinary/3", "bolt/heartbeat/7"),
 )
 def _(t: Conversation) -> None:
