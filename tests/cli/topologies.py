@@ -99,7 +99,7 @@ class Forgets(Bolt):
             self.ack(tup)
 
 
-class Talks(Remainder):
+class Logs(Remainder):
     def process(self, tup):
         self.logger.warning("number %d", tup["number"])
         self.logger.info("in detail %d", tup["number"])
@@ -157,8 +157,8 @@ def unreliable():
     return of(Unreliable, Remainder)
 
 
-def talks():
-    return of(Numbers, Talks)
+def logs():
+    return of(Numbers, Logs)
 
 
 def dies():
