@@ -47,7 +47,7 @@ def emits(lines):
     return found
 
 
-STREAMS = [("mixed", "default"), ("mixed", "odd"), ("directed", "default")]
+STREAMS = [("mixed", "default"), ("mixed", "odd"), ("targeted", "default")]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -61,7 +61,7 @@ def test_what_is_recorded_is_what_was_emitted_and_acked(tmp_path, mode) -> None:
         ]
         assert sorted(map(repr, written)) == sorted(repr(tup.values) for tup in captured[spout, stream])
     assert sum("ack" in each and each["spout"] == "mixed" for each in lines) == counters["mixed"].acked == 76
-    times = [each["at"] for each in lines[1:] if each["spout"] == "directed"]
+    times = [each["at"] for each in lines[1:] if each["spout"] == "targeted"]
     assert times == sorted(times)
 
 
@@ -259,7 +259,7 @@ def test_the_command_records_and_replays(tmp_path, mode) -> None:
     assert first["status"] == 0
     again = figures(place, "--mode", mode, "--replay", file)
     assert again["status"] == 0
-    for component in ("mixed", "directed", "sink"):
+    for component in ("mixed", "targeted", "sink"):
         assert again["components"][component]["emitted"] == first["components"][component]["emitted"]
     shown = multilang("run", place, "--mode", mode, "--record", file)
     assert shown.returncode == 2
