@@ -213,20 +213,20 @@ def run_app(arguments: list[str], watched: WatchedRun | None = None) -> int:
         status = app.main(arguments, prog_name="multilang", standalone_mode=False, obj=watched)
         sys.stdout.flush()
     except click.ClickException as error:
-        said = io.StringIO()
-        error.show(said)
+        text = io.StringIO()
+        error.show(text)
         click.echo(
-            harmless(masked_text(said.getvalue())), err=True, nl=False
+            harmless(masked_text(text.getvalue())), err=True, nl=False
         )  # a wrong setting is quoted, and may hold a password
         return error.exit_code
     except click.Abort:
         return INTERRUPTED
     except (BrokenPipeError, SystemExit):
         # The reader of our output, such as head, has closed it; click and rich exit then. The status must not be
-        # theirs, 1, which says that tuples failed, and nothing may be flushed to the closed output at exit.
+        # theirs, 1, which means that tuples failed, and nothing may be flushed to the closed output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
-    except OSError as error:  # such as a full disk; the status must not be 1, which says that tuples failed
+    except OSError as error:  # such as a full disk; the status must not be 1, which means that tuples failed
         click.echo(harmless(masked_text(f"Error: {error}")), err=True)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKE_OFF

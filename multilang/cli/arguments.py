@@ -1,4 +1,4 @@
-"""Arguments of the command line, turned into values. Each error message says what to write instead."""
+"""Arguments of the command line, turned into values. Each error message has what to write instead."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _keys(_context: click.Context, _parameter: click.Parameter, begun: str) -> l
 
 def _named_environment(_context: click.Context, _parameter: click.Parameter, name: str | None) -> None:
     if name is not None:
-        os.environ[ENVIRONMENT] = name  # the processes that load the topology anew need it, too
+        os.environ[ENVIRONMENT] = name  # the processes that load the topology again need it, too
 
 
 def _environments(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[str]:

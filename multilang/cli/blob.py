@@ -9,7 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connected
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.shipping import blobs
 
 
@@ -27,7 +27,7 @@ def blob() -> None:
     "--acl",
     multiple=True,
     metavar="RIGHTS",
-    help="Who else may use a new key: u:NAME:rwa (a user) or o::r (others). Its owner has all rights.",
+    help="Further users of a new key: u:NAME:rwa (a user) or o::r (others). Its owner has all rights.",
 )
 def put(key: str, file: Path, where: str | None, replication: int, acl: tuple[str, ...]) -> int:
     """Store a file under a key, in the place of an earlier one.

@@ -11,7 +11,7 @@ import click
 from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.nimbus import faults
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.shipping.cluster import STORM_VERSION, Cluster
 
 _HOME = click.option(
@@ -47,7 +47,7 @@ def up(home: Path | None, supervisors: int, slots: int, conf: dict[str, Any], dr
     """Start the daemons that are not running, and wait until they are ready.
 
     Storm is downloaded once through Maven (140 MB); it needs a Java runtime, 17 or newer. A cluster that is down, or
-    whose start was interrupted, begins anew, without its earlier topologies. It stays up when this command has ended.
+    whose start was interrupted, starts without its earlier topologies. It stays up when this command has ended.
     """
     chosen = Cluster(home, supervisors=supervisors, slots=slots, conf=conf, drpc=drpc, expose=expose)
     with faults():

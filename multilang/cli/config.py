@@ -17,7 +17,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.exits import fault
 from multilang.cli.loading import load
-from multilang.cli.said import echo, echo_document
+from multilang.cli.output import echo, echo_document
 from multilang.cli.settings import chosen, project_here
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError

@@ -13,7 +13,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.conformance_options import output_file, run_options
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 
 KINDS = ("auto", "bolt", "spout")
 _SEEDS = 10**6  # seeds that are chosen are below, so that they can be typed
@@ -45,7 +45,7 @@ def conformance() -> None:
     \b
     Exit status: 0  every MUST that was asked is kept (--strict: every SHOULD, too; --require: as many were asked)
                  1  not every one is
-                 2  the command line is wrong, or the program says its pid, but not whether it is a bolt or a spout
+                 2  the command line is wrong, or the program's kind can't be found out
                  3  the program can't be started
                  129, 130, 143  a hang-up, Ctrl-C or SIGTERM ended the run
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
@@ -140,10 +140,10 @@ def _in_order(run: Callable[[], int]) -> int:
     """Return the exit status of ``run``, also when a signal ends it; then no process of the program is left."""
     from multilang.conformance import CannotStart
 
-    told: list[int] = []
+    received: list[int] = []
 
     def end(number: int, _frame: object) -> None:
-        told.append(number)
+        received.append(number)
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -152,7 +152,7 @@ def _in_order(run: Callable[[], int]) -> int:
     try:
         return run()
     except KeyboardInterrupt:
-        return 128 + (told or [signal.SIGINT])[0]
+        return 128 + (received or [signal.SIGINT])[0]
     except CannotStart as error:
         echo(f"Error: the program can't be started: {error}", err=True)
         return exits.NEVER_STARTED

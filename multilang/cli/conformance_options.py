@@ -106,7 +106,7 @@ def run_options(function: Any) -> Any:
             metavar="N",
             help="Instead of the cases: N messages with random values and spellings of JSON.",
         ),
-        click.option("--seed", type=int, help="The seed of --soak or --fuzz. [default: a new one, which is said]"),
+        click.option("--seed", type=int, help="The seed of --soak or --fuzz. [default: a new one, which is printed]"),
         click.option("--number", type=click.IntRange(min=0), help="Only this conversation of --soak or --fuzz."),
         click.option("--strict", is_flag=True, help="A SHOULD that is not kept fails, too."),
         click.option(
@@ -139,9 +139,7 @@ def run_options(function: Any) -> Any:
             metavar="STREAM=FIELDS",
             help="What a program that does not keep the contract emits: default=word,count.",
         ),
-        click.option(
-            "--component", default="tested", show_default=True, help="The component's id, as the context says it."
-        ),
+        click.option("--component", default="tested", show_default=True, help="The component's id, in the context."),
         conf_option("An entry of the topology's conf; VALUE is JSON or text."),
         click.option(
             "--contract/--no-contract",

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from multilang.cli.said import HarmlessConsole
+from multilang.cli.output import HarmlessConsole
 from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result
 from multilang.conformance.sources import parts
 from multilang.conformance.values import cut
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from multilang.conformance.case import Case
     from multilang.conformance.replay import Difference
-    from multilang.conformance.result import CaseResult, Result, Said
+    from multilang.conformance.result import CaseResult, Result, TranscriptEntry
 
 _STYLES = {PASSED: "green", FAILED: "bold red", BLOCKED: "dim", SKIPPED: "dim"}
 _CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
@@ -120,18 +120,18 @@ def _cases(result: Result, verbose: int) -> RenderableType:
                 f"  {case.seconds:.3f} s, {case.bytes_sent:,} bytes sent, {case.bytes_received:,} received", style="dim"
             )
         shown.append(line)
-        said = case.transcript
-        if verbose == 1 and len(said) > 2 * _ENDS:
-            shown += map(_line, said[:_ENDS])
-            shown.append(Text(f"    … {len(said) - 2 * _ENDS} messages more (-vv)", style="dim"))
-            said = said[-_ENDS:]
-        shown += map(_line, said)
+        entries = case.transcript
+        if verbose == 1 and len(entries) > 2 * _ENDS:
+            shown += map(_line, entries[:_ENDS])
+            shown.append(Text(f"    … {len(entries) - 2 * _ENDS} messages more (-vv)", style="dim"))
+            entries = entries[-_ENDS:]
+        shown += map(_line, entries)
     return Group(*shown)
 
 
-def _line(said: Said) -> Text:
-    arrow = _ARROWS.get(said.direction, said.direction)
-    return Text(f"    {said.seconds:8.3f} {arrow} {_message(said.text, _SHOWN)}", style="dim")
+def _line(entry: TranscriptEntry) -> Text:
+    arrow = _ARROWS.get(entry.direction, entry.direction)
+    return Text(f"    {entry.seconds:8.3f} {arrow} {_message(entry.text, _SHOWN)}", style="dim")
 
 
 def _failure(case: CaseResult, verbose: bool) -> RenderableType:
@@ -140,8 +140,8 @@ def _failure(case: CaseResult, verbose: bool) -> RenderableType:
     pair = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     pair.add_column(style="dim", no_wrap=True)
     pair.add_column(overflow="fold")
-    said = [each for each in case.transcript if verbose or each.direction == "sent"]
-    for each in said if verbose else said[-_LAST_SENT:]:
+    entries = [each for each in case.transcript if verbose or each.direction == "sent"]
+    for each in entries if verbose else entries[-_LAST_SENT:]:
         pair.add_row(each.direction, Text(_message(each.text, _SHOWN_WHOLE)))
     pair.add_row("expected", Text(printable(case.expected or ""), style="green"))
     pair.add_row("received", Text(printable(case.received or ""), style="red"))
@@ -243,7 +243,7 @@ def _case(suite: ElementTree.Element, case: CaseResult, strict: bool) -> None:
         failure = ElementTree.SubElement(element, "failure", message=_clean(case.why), type=case.level)
         failure.text = _clean(
             f"{case.requirement} ({case.source})\nexpected: {case.expected}\nreceived: {case.received}\n\n"
-            + "\n".join(f"{said.direction}: {said.text}" for said in case.transcript)
+            + "\n".join(f"{entry.direction}: {entry.text}" for entry in case.transcript)
         )
     elif case.status in (FAILED, BLOCKED, SKIPPED):
         word = "SHOULD, not kept: " if case.status == FAILED else ""

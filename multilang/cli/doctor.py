@@ -1,4 +1,4 @@
-"""``multilang doctor``: looks at what this machine and the project have, and says what is missing for what."""
+"""``multilang doctor``: checks this machine and the project, and lists what is missing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from multilang.project import ProjectFile
 
 _OLDEST_JAVA = 17
-_TIMEOUT = 20  # seconds for a program to tell its version
+_TIMEOUT = 20  # seconds for a program to print its version
 
 # An extra -> a module of it, and the things that it is for.
 _EXTRAS = {
@@ -64,7 +64,7 @@ class Finding:
 @NIMBUS
 @PROJECT_ENVIRONMENT
 def doctor(where: str | None) -> int:
-    """Look at this machine and the project, and say what is missing for what.
+    """Check this machine and the project, and list what is missing.
 
     Exit status 0: nothing is wrong, though something may be missing that you don't need; 1: something is wrong.
     """
@@ -129,15 +129,15 @@ def _java() -> Finding:
     remedy = f"install a JDK, {_OLDEST_JAVA} or newer (Debian: apt install default-jdk-headless)"
     if program is None:
         return Finding("Java", "missing", "no java on the path", purpose, remedy)
-    said = _said(program, "-version")
-    version = re.search(r'version "(\d+)([^"]*)"', said or "")
+    output = _output(program, "-version")
+    version = re.search(r'version "(\d+)([^"]*)"', output or "")
     if version is None:
         where = f"JAVA_HOME is {home!r}; " if home else ""
-        return Finding("Java", "wrong", f"{where}{program} does not tell its version", purpose, remedy)
+        return Finding("Java", "wrong", f"{where}{program} does not print its version", purpose, remedy)
     found = f"{version[1]}{version[2]}"
     if int(version[1]) < _OLDEST_JAVA:
         return Finding("Java", "wrong", f"{found} is too old", purpose, remedy)
-    if "jdk.compiler" not in (_said(program, "--list-modules") or ""):
+    if "jdk.compiler" not in (_output(program, "--list-modules") or ""):
         return Finding(
             "Java", "missing", f"{found}, without a compiler", f"{purpose}; a JDK: Storm's DRPC, closed ports", remedy
         )
@@ -147,11 +147,11 @@ def _java() -> Finding:
 def _maven() -> Finding:
     from multilang.shipping.cluster.artifacts import cache_folder
 
-    kept = any((cache_folder() / "artifacts").glob("*.jar")) or any(cache_folder().glob("*/*.jar"))
+    is_downloaded = any((cache_folder() / "artifacts").glob("*.jar")) or any(cache_folder().glob("*/*.jar"))
     purpose = "multilang cluster for the first time; artifacts"
     return _program(
         "mvn",
-        purpose + (" (Storm's jars are here already)" if kept else ""),
+        purpose + (" (Storm's jars are here already)" if is_downloaded else ""),
         "apt install maven",
         "-v",
         r"Maven ([\d.]+)",
@@ -162,7 +162,7 @@ def _program(name: str, purpose: str, remedy: str, option: str, pattern: str) ->
     program = shutil.which(name)
     if program is None:
         return Finding(name, "missing", "not on the path", purpose, f"Debian: {remedy}")
-    version = re.search(pattern, _said(program, option) or "")
+    version = re.search(pattern, _output(program, option) or "")
     return Finding(name, "ok", version[1] if version else program, purpose)
 
 
@@ -240,7 +240,7 @@ def _nimbus(where: str | None) -> Finding:
     return Finding("Nimbus", "ok", found, purpose)
 
 
-def _said(program: str, option: str) -> str | None:
+def _output(program: str, option: str) -> str | None:
     try:
         shown = subprocess.run(
             [program, option], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=_TIMEOUT

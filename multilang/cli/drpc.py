@@ -14,7 +14,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import storm_yaml
-from multilang.cli.said import echo, echo_data
+from multilang.cli.output import echo, echo_data
 from multilang.component.errors import ConfigError
 from multilang.drpc import addresses
 from multilang.drpc.client import DRPCClient
@@ -81,7 +81,7 @@ def serve(
     \b
     Exit status: 0  ended by Ctrl-C or SIGTERM
                  3  a topology's component did not start
-                 4  a topology could not go on
+                 4  a topology could not continue
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     loaded = [load(each) for each in topologies]
     server = DRPCServer(host, port, invocations_port, None if no_http else http_port, timeout_secs=timeout)

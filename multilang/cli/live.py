@@ -27,14 +27,14 @@ PAGE = click.option(
 
 @contextmanager
 def shown_on_page(
-    port: int | None, source: Callable[[], RunStatus | None], say: Callable[[str], object]
+    port: int | None, source: Callable[[], RunStatus | None], echo: Callable[[str], object]
 ) -> Iterator[RunPage | None]:
     """Show a run on a page, if there is a port.
 
     Args:
         port: The port; None: no page.
         source: Returns the last status, in any thread; None: there is none yet.
-        say: Prints the page's address.
+        echo: Prints the page's address.
     """
     if port is None:
         yield None
@@ -45,7 +45,7 @@ def shown_on_page(
         page = RunPage(source, port)
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    say(f"page: {page.url}")
+    echo(f"page: {page.url}")
     try:
         yield page
     finally:

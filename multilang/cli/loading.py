@@ -1,4 +1,4 @@
-"""Loading the topology that the command line names, with errors that tell the user what to do."""
+"""Loading the topology that the command line names, with errors that name what to write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OURS = {"multilang", "importlib", "_frozen_importlib", "_frozen_importlib_exter
 def load(where: str) -> Topology:
     """Return the topology at ``where``.
 
-    Raises ClickException, which says what to write, or where the module's code failed.
+    Raises ClickException, whose message has what to write, or where the module's code failed.
     """
     try:
         return load_topology(resolved(where))
@@ -36,9 +36,9 @@ def load(where: str) -> Topology:
         raise fault(_missing(where, error)) from error
     except Exception as error:
         frames = _their_frames(error)
-        said = "".join(traceback.format_exception_only(type(error), error)).rstrip()
+        cause = "".join(traceback.format_exception_only(type(error), error)).rstrip()
         trace = "".join(traceback.format_list(frames)).rstrip()
-        raise fault(f"importing {where} failed in {_place(where, frames)}: {said}\n{trace}".rstrip()) from error
+        raise fault(f"importing {where} failed in {_place(where, frames)}: {cause}\n{trace}".rstrip()) from error
     except SystemExit as error:
         raise fault(
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
@@ -75,7 +75,7 @@ def _to_install(where: str, module: str) -> str:
         if path is not None and requirements_in(path, os.path.dirname(path)):
             return f"the project's packages are installed by: pip install -r {path}"
     except (OSError, ValueError):
-        return advice  # multilang migrate tells that it can't be read
+        return advice  # multilang migrate reports that it can't be read
     path = path or os.path.join(project.virtualenvs, f"{name}.txt")
     others = os.path.join(project.root, "requirements.txt")
     known = f"; {others} may name it" if os.path.isfile(others) else ""

@@ -8,7 +8,7 @@ from zlib import crc32
 
 import click
 
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.log_records import LEVELS
 
@@ -68,8 +68,8 @@ class LogView:
         """Count a record that is left out because Storm wrote it."""
         self._left_out += not record.is_own
 
-    def tell_left_out(self) -> None:
-        """Say how many of Storm's own records were left out, unless something was chosen by its text."""
+    def note_left_out(self) -> None:
+        """Print how many of Storm's own records were left out, unless something was chosen by its text."""
         if self._left_out and self.chosen.grep is None and self._stream.isatty():
             echo(f"({self._left_out:,} lines of Storm's own; --storm shows them)", err=True)
 

@@ -16,7 +16,7 @@ from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT
 from multilang.cli.log_view import Chosen, LogView
 from multilang.cli.nimbus import NIMBUS, connected, faults
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.errors import UNREACHABLE, ShippingError
@@ -55,7 +55,7 @@ def _pattern(_context: click.Context, _parameter: click.Parameter, text: str | N
 @click.argument("name")
 @NIMBUS
 @PROJECT_ENVIRONMENT
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes, until Ctrl-C or the topology's end.")
+@click.option("-f", "--follow", is_flag=True, help="Show new lines, until Ctrl-C or the topology's end.")
 @click.option("--component", metavar="ID", help="Only the lines of this component.")
 @click.option(
     "--level",
@@ -122,7 +122,7 @@ class _Folder:
         self._folder = folder
 
     def sources(self) -> dict[str, Any] | None:
-        """Return each worker's name with its log; None: the topology is gone."""
+        """Return each worker's name with its log; None: the topology has ended."""
         return {f"worker {worker.port}": FollowedFile(path) for worker, path in local_workers(self._folder)}
 
 
@@ -178,13 +178,13 @@ def _shown(logs: _Folder | _Cluster, chosen: Chosen, lines: int, follow: bool) -
     if not sources:
         echo("the topology has no worker with a log yet", err=True)
     if not follow:
-        view.tell_left_out()
+        view.note_left_out()
         return exits.OK
     try:
         _follow(logs, sources, readers, view)
     except KeyboardInterrupt:
         return exits.INTERRUPTED
-    echo("the topology is gone", err=True)
+    echo("the topology has ended", err=True)
     return exits.OK
 
 
@@ -192,7 +192,7 @@ def _follow(logs: _Folder | _Cluster, sources: dict[str, Any], readers: dict[str
     asked = time.monotonic()
     while True:
         time.sleep(logs.poll)
-        gone = False
+        has_ended = False
         if time.monotonic() - asked >= _ASK:
             asked = time.monotonic()
             try:
@@ -200,7 +200,7 @@ def _follow(logs: _Folder | _Cluster, sources: dict[str, Any], readers: dict[str
             except ShippingError as error:
                 echo(f"note: {error}", err=True)
                 now = sources
-            gone = now is None
+            has_ended = now is None
             for name, source in (now or {}).items():
                 sources.setdefault(name, source)
                 readers.setdefault(name, RecordReader())
@@ -208,10 +208,10 @@ def _follow(logs: _Folder | _Cluster, sources: dict[str, Any], readers: dict[str
         for name, source in sources.items():
             lines = source.lines()
             # A record that nothing has followed for a whole look is whole.
-            came += [(record.time, name, record) for record in _all(readers[name], lines, whole=not lines or gone)]
+            came += [(record.time, name, record) for record in _all(readers[name], lines, whole=not lines or has_ended)]
         came.sort(key=lambda each: each[0])
         view.show([(name, record) for _, name, record in came if view.chosen.takes(record)])
-        if gone:
+        if has_ended:
             return
 
 

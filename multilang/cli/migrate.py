@@ -7,7 +7,7 @@ import os
 import click
 
 from multilang.cli import exits
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.migrate import (
     as_text,
     findings,

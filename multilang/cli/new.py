@@ -9,7 +9,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.exits import fault
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.component.errors import ConfigError
 
 
@@ -28,7 +28,7 @@ def new(folder: Path, source: tuple[str, Path] | None) -> int:
 
     NAME is the new folder, and the topology's name.
     """
-    from multilang.cli.taken_over import take_over
+    from multilang.cli.from_streamparse import take_over
     from multilang.project.new import new_project
 
     notes: list[str] = []

@@ -74,7 +74,7 @@ def storm_yaml() -> dict[str, Any]:
 
 
 def _cluster(where: str | None) -> tuple[list[Address], dict[str, Any]]:
-    """Return the addresses to try and the conf that says how to log in, wherever the addresses come from."""
+    """Return the addresses to try and the conf for the login, wherever the addresses come from."""
     own = _own_cluster()
     if where is not None and own is not None and parse_address(where) == own.address:
         return [own.address], own.conf

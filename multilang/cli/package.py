@@ -13,8 +13,8 @@ import click
 from multilang.cli.arguments import PROJECT_ENVIRONMENT
 from multilang.cli.exits import fault
 from multilang.cli.loading import load
+from multilang.cli.output import echo
 from multilang.cli.project import project_for, requirements_of
-from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.shipping.archive import SUFFIXES, Archived, archive_folder, archive_shipment
@@ -57,7 +57,7 @@ ARTIFACTS = click.option(
     "--artifacts",
     multiple=True,
     metavar="GROUP:NAME:VERSION",
-    help="What Maven gets, with all that it needs, and whose classes are added; ^GROUP:NAME behind it leaves something out.",
+    help="What Maven gets, with all that it needs, and whose classes are added; ^GROUP:NAME after it leaves something out.",
 )
 
 
@@ -220,7 +220,7 @@ def package(
 def archive(folder: Path, output: Path | None, exclude: tuple[str, ...], force: bool) -> int:
     """Pack a folder or a virtual environment into a .tgz for the blob store.
 
-    Modes and links are kept. An environment (python3 -m venv env) becomes relocatable: its Python and the standard
+    Modes and links stay as they are. An environment (python3 -m venv env) becomes relocatable: its Python and the standard
     library are added, so that ./env/bin/python runs in any folder.
     """
     output = output or Path(f"{folder.resolve().name}.tgz")

@@ -6,7 +6,7 @@ import click
 
 from multilang.cli import exits
 from multilang.cli.nimbus import NIMBUS, connect_to, faults
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.component.errors import ConfigError
 
 
@@ -25,7 +25,7 @@ def page(where: str | None, port: int, host: str) -> int:
 
     connect = connect_to(where)
     with faults():
-        connect().close()  # an address or a login that is wrong is told here, not on the page
+        connect().close()  # an address or a login that is wrong is reported here, not on the page
     try:
         serve_cluster(connect, host, port, lambda url: echo(f"page: {url}"))
     except ConfigError as error:

@@ -12,7 +12,7 @@ from rich.table import Table
 from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
-from multilang.cli.said import echo, echo_document
+from multilang.cli.output import echo, echo_document
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
@@ -40,7 +40,7 @@ def plan(
     conf: dict[str, Any],
     as_json: bool,
 ) -> int:
-    """Say how many tasks and CPUs a topology needs for a rate.
+    """Show how many tasks and CPUs a topology needs for a rate.
 
     The topology runs on this machine for a while, as fast as it goes, to measure what a tuple costs each component.
     """

@@ -11,7 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.compat.project import Project, check_owner, project_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])|[/=](streamparse|pystorm)(\.git)?\b")
 _PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)\s*==\s*([\w.!+]+)\s*(?:$|;|--)")
-_INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 
 
 def project_for(topology: Topology) -> Project | None:
@@ -54,10 +53,11 @@ def without_layer(files: Sequence[Path]) -> Iterator[Path | None]:
 
 
 def _lines(file: Path) -> Iterator[str]:
+    from multilang.migrate.requirements import INCLUDE, lines_in
+
     check_owner(str(file), must_exist=True)
-    for line in file.read_text("utf-8-sig").splitlines():
-        text = re.sub(r"(^|\s)#.*", "", line).strip()
-        included = _INCLUDE.match(text)
+    for text in lines_in(str(file)):
+        included = INCLUDE.match(text)
         if included is not None:
             yield from _lines(file.parent / included[1])
         elif text and _LAYER.search(text) is None:
@@ -75,13 +75,13 @@ def note_other_versions(topology: Topology) -> None:
         with requirements_of(project, topology) as path:
             lines = [] if path is None else path.read_text("utf-8").splitlines()
     except (OSError, ValueError):
-        return  # what can't be read is told when it is packed
+        return  # a file that can't be read is reported when it is packed
     for line in lines:
         found = _PINNED.match(line)
         try:
             installed = None if found is None else version(found[1])
         except PackageNotFoundError:
-            continue  # it is told when it is imported
+            continue  # it is reported when it is imported
         if found is not None and installed not in (None, found[2]):
             echo(
                 f"note: {found[1]} {installed} is installed, and the project's requirements name {found[2]}, which a jar has; if it has to be "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
-from multilang.cli.said import echo_document
+from multilang.cli.output import echo_document
 from multilang.cli.view import components_table, top_table
 from multilang.engine.status import RunStatus
 from multilang.helpers.masked import masked, masked_text
@@ -60,7 +60,7 @@ class Outcome:
 
 
 def status_document(status: RunStatus) -> dict[str, Any]:
-    """Return a status as JSON, without the secrets in what components said."""
+    """Return a status as JSON, without the secrets in the texts of components."""
     document = status.as_json()
     return {**masked(document), "history": document["history"]}  # numbers by the ids of components, such as "token"
 
@@ -115,11 +115,11 @@ def summary(outcome: Outcome) -> Iterable[str]:
     # Tuples that a dead spout has lost never failed, so this may be negative.
     replayed, timed_out = max(figures["failed"] - figures["lost"], 0), figures["timed_out"]
     parts = ((timed_out, "timed out"), (replayed, "replayed"))
-    told = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)
+    details = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)
     seconds = f"{secs:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
     yield (
         f"{done:,} tuples {what} in {seconds}{rate}; {figures['failed']:,} failed"
-        f"{f' ({told})' if told else ''}, {figures['pending']:,} pending, "
+        f"{f' ({details})' if details else ''}, {figures['pending']:,} pending, "
         f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
     )
     if outcome.problem is not None:

@@ -72,7 +72,7 @@ def run_topology(
     loaded = load(topology)
     note_other_versions(loaded)
     if watched is not None:
-        watched.tell_files(loaded)
+        watched.send_files(loaded)
     loaded = load_stand_ins(loaded, stand_ins)
     if replay is None and pace == "recorded":
         raise click.UsageError("--pace recorded needs --replay FILE: the times are those of a recording")
@@ -222,7 +222,7 @@ class _Run:
         return outcome
 
     def _wait(self, run: LocalTopology, seconds: float | None, drained: bool) -> str:
-        """Let the run go on, update the display now and then, and return how it ended."""
+        """Wait for the end of the run, updating the display, and return how it ended."""
         now: Callable[[], float] = run.clock.now
         deadline = float("inf") if seconds is None else run.started + seconds
         while True:

@@ -11,7 +11,7 @@ import click
 
 from multilang.cli.arguments import PROJECT_CONF
 from multilang.cli.exits import fault
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.compat.project import ENVIRONMENT
 from multilang.component.errors import ConfigError
 from multilang.project import FILE, ProjectFile, find_project
@@ -20,7 +20,7 @@ from multilang.topology.search_path import add_folder
 if TYPE_CHECKING:
     from multilang.project import Settings
 
-# The name of a command's parameter -> the setting that it takes when the command line says nothing.
+# The name of a command's parameter -> the setting that it takes when the command line has no value.
 _PARAMETERS = {
     "mode": "mode",
     "where": "nimbus",
@@ -44,7 +44,7 @@ _OF_SPARK = ("spark_conf", "master", "sources", "output", "state", "checkpoint")
 
 
 class ProjectCommand(click.Command):
-    """A command that takes from a project's file what the command line does not say."""
+    """A command that takes from a project's file what the command line does not give."""
 
     takes_topology = True
 
@@ -64,7 +64,7 @@ class ProjectCommand(click.Command):
             if not self.takes_topology:
                 raise click.UsageError(
                     f"{error.format_message()} A command that only looks does not run the code that a {FILE} names, and the topology's "
-                    f"code says where its states are: name the topology first, as in multilang state {ctx.info_name} visits.py",
+                    f"code names where its states are: name the topology first, as in multilang state {ctx.info_name} visits.py",
                     ctx,
                 ) from None
             if error.param.name == "name":
@@ -161,7 +161,7 @@ def project_for_place(place: str | None) -> ProjectFile | None:
 
 
 def chosen(project: ProjectFile, environment: str | None) -> Settings:
-    """Return the settings in an environment, and tell processes that are started from here which one it is.
+    """Return the settings in an environment, and name it to the processes that are started from here.
 
     Args:
         project: The project.

@@ -173,9 +173,9 @@ def _run(
     for name, file in sources.items():
         check_source(loaded, name, file, stream)
     if output is not None:
-        # A query that goes on adds to its folder. A new query would overwrite the first batches of an earlier one.
-        goes_on = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
-        check_output(output, overwrite or goes_on)
+        # A query that continues adds to its folder. A new query would overwrite the first batches of an earlier one.
+        is_continued = checkpoint is not None and ("://" in checkpoint or Path(checkpoint).exists())
+        check_output(output, overwrite or is_continued)
     try:
         from spark_bridge.job import run_topology
         from spark_bridge.job.plan import as_declared, outputs_of
@@ -188,8 +188,8 @@ def _run(
             exits.UNAVAILABLE,
         ) from error
     check_sources(as_declared(loaded), sources)  # before Spark starts, which takes seconds
-    kept = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
-    check_folders(output, outputs_of(as_declared(loaded), kept or None))
+    outputs = [(name, stream) if slash else name for name, slash, stream in (each.partition("/") for each in keep)]
+    check_folders(output, outputs_of(as_declared(loaded), outputs or None))
     try:
         if stream:
             from spark_bridge.stream import stream_topology
@@ -198,18 +198,18 @@ def _run(
                 if output is not None:
                     check_sink(spark, form)
                 return _run_stream(
-                    lambda tell: stream_topology(
+                    lambda report: stream_topology(
                         loaded,
                         {name: streaming(spark, loaded, name, file) for name, file in sources.items()},
                         checkpoint=str(checkpoint),
                         state=state,
                         conf=conf,
-                        outputs=kept or (None if output is not None else []),
+                        outputs=outputs or (None if output is not None else []),
                         each_batch=None if output is None else writer(output, form),
                         trigger={"availableNow": True} if once else None,
                         max_replays=max_replays,
                         seed=seed,
-                        progress=tell,
+                        progress=report,
                     ),
                     loaded.name,
                     page=page,
@@ -227,7 +227,7 @@ def _run(
                     {name: source_of(spark, file) for name, file in sources.items()},
                     spark,
                     conf=conf,
-                    outputs=kept or None,
+                    outputs=outputs or None,
                     max_replays=max_replays,
                     limits=bounds,
                     seed=seed,
@@ -236,7 +236,7 @@ def _run(
                 ) as result,
             ):
                 if output is not None:
-                    shown.say(f"writing {output}")
+                    shown.update_text(f"writing {output}")
                     write(result, output, form)
                 shown.end()
                 return show_result(result, as_json)
@@ -299,23 +299,23 @@ def _run_stream(
     shown = console(sys.stderr)
     batches = 0
 
-    def say(text: str) -> None:
+    def show(text: str) -> None:
         shown.print(text, highlight=False, markup=False, soft_wrap=True)
 
-    def tell(progress: BatchProgress) -> None:
+    def report(progress: BatchProgress) -> None:
         nonlocal batches
         batches += 1
         if as_json:
             print(dumps(asdict(progress)), flush=True)
         if not quiet:
-            say(f"{name} (spark) {progress}")
+            show(f"{name} (spark) {progress}")
 
     asked: list[int] = []
     former = {number: signal.signal(number, lambda sent, _: asked.append(sent)) for number in _SIGNALS}
     try:
-        query = start(tell)
+        query = start(report)
         try:
-            with shown_on_page(page, query.status, say):
+            with shown_on_page(page, query.status, show):
                 while not asked:
                     try:
                         query.wait(timeout=0.2)
@@ -328,7 +328,7 @@ def _run_stream(
         for number, handler in former.items():
             signal.signal(number, handler)
     for each in query.failed[-10:]:
-        say(f"failed at every attempt: {each}")
+        show(f"failed at every attempt: {each}")
     status = query.status()
     acked, lost = status.total("acked"), status.total("lost", None)
     if not as_json:

@@ -57,7 +57,7 @@ def reader_of(file: str) -> str | None:
 
 
 def _check_file(what: str, path: Path) -> None:
-    """Refuse a file that does not exist, is a pipe, or has another format than its name says."""
+    """Refuse a file that does not exist, is a pipe, or has another format than its suffix names."""
     if not path.exists():
         raise fault(f"{what}: there is no {path}")
     if not path.is_file() and not path.is_dir():
@@ -81,7 +81,7 @@ def _check_file(what: str, path: Path) -> None:
         fix = (
             f"it begins as a file whose name ends in {meant}: rename it"
             if meant
-            else "give text in UTF-8, or a file with columns whose name says so, such as .parquet"
+            else "give text in UTF-8, or a file with columns whose name shows it, such as .parquet"
         )
         raise fault(f"{what}: {first.name} is not text ({problem}); {fix}")
 
@@ -114,7 +114,7 @@ def source_of(spark: SparkSession, file: str) -> Any:
 def broken_source(sources: dict[str, str]) -> str | None:
     """Return the sentence about the first line of a JSON source that is no object; None if there is none, or none here.
 
-    It is asked for after Spark has refused a source, because Spark does not say which line it was.
+    It is asked for after Spark has refused a source, because Spark does not name the line.
     """
     for name, file in sources.items():
         broken = _broken_line(file)

@@ -46,12 +46,16 @@ class SparkLine:
         done = progress.done * width // progress.tasks if progress.tasks else width
         bar = f"{'█' * done}{'░' * (width - done)}"
         if self._status is not None:
-            self.say(f"{bar} {progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
+            self.update_text(
+                f"{bar} {progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked"
+            )
         elif not self._quiet and time.monotonic() - self._last >= PLAIN_EVERY:
             self._last = time.monotonic()
-            self.say(f"{progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked")
+            self.update_text(
+                f"{progress.done}/{progress.tasks} tasks, round {progress.round}, {progress.acked:,} acked"
+            )
 
-    def say(self, text: str) -> None:
+    def update_text(self, text: str) -> None:
         """Show a text."""
         line = f"{self._name} (spark) {time.monotonic() - self._start:.0f} s: {text}"
         if self._status is not None:

@@ -18,10 +18,10 @@ from multilang.cli.exits import fault
 from multilang.cli.loading import load
 from multilang.cli.logs import logs
 from multilang.cli.nimbus import connected
+from multilang.cli.output import echo
 from multilang.cli.package import package
 from multilang.cli.project import without_layer
 from multilang.cli.quickstart import write_project
-from multilang.cli.said import echo
 from multilang.cli.show import show_topology
 from multilang.cli.submit import submit as submit_command
 from multilang.cli.topologies import list_topologies, status
@@ -65,8 +65,8 @@ _WAIT = click.option(
 
 _WORDS = {"true": "true", "false": "false", "null": "null", "~": "null"}
 _MEANINGLESS = "means nothing here: there is no SSH, and jars need no virtualenv"
-_GONE = {
-    "remove_logs": "Storm removes old logs by itself: logviewer.cleanup.age.mins of its storm.yaml says when",
+_REFUSED = {
+    "remove_logs": "Storm removes old logs by itself: logviewer.cleanup.age.mins of its storm.yaml sets the age",
     "slot_usage": "multilang list shows the topologies with their workers, and Storm's UI the slots of each host",
     "worker_uptime": "multilang status TOPOLOGY shows a topology's tasks, and Storm's UI since when its workers run",
 }
@@ -87,7 +87,7 @@ def _as_json(text: str) -> str:
 
 
 def _ignored(*names: str, takes: bool = True) -> Callable[..., Any]:
-    """Return an option of streamparse's that is accepted, so that scripts go on, and means nothing."""
+    """Return an option of streamparse's that is accepted, so that scripts continue, and means nothing."""
 
     def note(_context: click.Context, _parameter: click.Parameter, value: Any) -> None:
         if value:
@@ -297,7 +297,7 @@ def kill(name: str | None, override: str | None, wait: int) -> int:
 @_config
 @_OVERRIDE
 @click.option("-l", "--num_lines", "lines", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("-f", "--follow", is_flag=True, help="Go on showing what comes.")
+@click.option("-f", "--follow", is_flag=True, help="Show new lines.")
 @click.option("--pattern", help="Only lines in which this regular expression is found.")
 @_ignored("--pool_size")
 @_ignored("--user")
@@ -348,7 +348,7 @@ def visualize(name: str | None, output_file: Path | None) -> int:
 @sparse.command("update_virtualenv", context_settings={"ignore_unknown_options": True}, hidden=True)
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, expose_value=False)
 def update_virtualenv() -> int:
-    """Do nothing, so that scripts go on."""
+    """Do nothing, so that scripts continue."""
     echo(f"note: update_virtualenv {_MEANINGLESS}: submit packs the requirements", err=True)
     return exits.OK
 
@@ -369,15 +369,15 @@ def help_of(context: click.Context, command: str | None) -> int:
     return exits.OK
 
 
-def _gone(name: str, instead: str) -> None:
+def _refuse(name: str, instead: str) -> None:
     @sparse.command(name, context_settings={"ignore_unknown_options": True}, hidden=True)
     @click.argument("words", nargs=-1, type=click.UNPROCESSED, expose_value=False)
     def refuse() -> int:
         raise click.UsageError(f"{name} is not there: {instead}")
 
 
-for _name, _instead in _GONE.items():
-    _gone(_name, _instead)
+for _name, _instead in _REFUSED.items():
+    _refuse(_name, _instead)
 
 
 @sparse.command()
@@ -432,7 +432,7 @@ def _nimbus() -> str | None:
 
 
 def _end(nimbus: Nimbus, name: str, wait: int) -> None:
-    """Kill a topology if it runs, and wait until it is gone."""
+    """Kill a topology if it runs, and wait until it has ended."""
     if any(each.name == name for each in nimbus.summary().topologies):
         nimbus.kill(name, wait)
         while any(each.name == name for each in nimbus.summary().topologies):

@@ -15,7 +15,7 @@ import click
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, conf_option
 from multilang.cli.loading import load
-from multilang.cli.said import echo, echo_document
+from multilang.cli.output import echo, echo_document
 from multilang.cli.settings import LookingCommand, ProjectCommand
 from multilang.component.errors import ConfigError
 from multilang.component.wrapper import innermost
@@ -48,8 +48,8 @@ CONF = conf_option("A conf entry, as the topology is run with; VALUE is JSON or 
 def state() -> None:
     """Show and move what outlives a process: states, positions, transactions and maps.
 
-    WHERE is a topology, whose conf says where its states are, in a project with that of its file; or the URL of a store, as in
-    multilang.store, of which all is meant. While a topology runs, only ls and get can be used, and these are told the topology,
+    WHERE is a topology, whose conf names where its states are, in a project with that of its file; or the URL of a store, as in
+    multilang.store, of which all is meant. While a topology runs, only ls and get can be used, and these need the topology,
     whose code they run; the others take that of a project.
     """
 
@@ -75,8 +75,8 @@ def list_states(topology: str, conf: dict[str, Any], as_json: bool) -> int:
             for txids in [stored.txids(name)]
         ]
         where = stored.provider.describe()
-        with _kept_places(stored.topology, stored.conf) as kept:
-            others = {place.place: (store.describe(), place) for store, place in kept}
+        with _open_places(stored.topology, stored.conf) as opened:
+            others = {place.place: (store.describe(), place) for store, place in opened}
     if as_json:
         places = [{"where": there, **_as_json(place)} for there, place in others.values()]
         echo(json.dumps({"where": where, "txid": txid, "state": how, "namespaces": rows, "places": places}))
@@ -110,8 +110,8 @@ def get(topology: str, component: str, key: str, conf: dict[str, Any]) -> int:
         with _store(topology, conf) as store:
             return _show_row(store, component, key)
     with _opened(topology, conf) as stored:
-        with _kept_places(stored.topology, stored.conf) as kept:
-            for store, place in kept:
+        with _open_places(stored.topology, stored.conf) as opened:
+            for store, place in opened:
                 if place.place == component:
                     return _show_row(store, component, key)
         stored.topology[component]
@@ -228,10 +228,10 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
         echo(f"{component!r} is removed from the store, with what is below it")
         return exits.OK
     with _opened(topology, conf) as stored:
-        with _kept_places(stored.topology, stored.conf) as kept:
-            found = next((store for store, place in kept if place.place == component), None)
+        with _open_places(stored.topology, stored.conf) as opened:
+            found = next((store for store, place in opened if place.place == component), None)
             if found is not None:
-                for store, place in kept:  # a map has no owner but that of the transactions
+                for store, place in opened:  # a map has no owner but that of the transactions
                     wait_until_free(store, place.place, None, what=place.place)
                 admin.remove(found, component)
                 echo(f"{component!r} is removed from {found.describe()}")
@@ -246,10 +246,10 @@ def remove(topology: str, component: str, conf: dict[str, Any]) -> int:
 @CONF
 @PROJECT_ENVIRONMENT
 def accept(topology: str, conf: dict[str, Any]) -> int:
-    """Say that a topology of another alignment or other groupings is meant, so that it continues with what is stored.
+    """Accept a topology of another alignment or other groupings, so that it continues with what is stored.
 
     If the alignment is another one, the positions of its sources are removed: they begin at the beginning. A state
-    that is older than its sources' positions, or not the one that they belong to, goes on as it is, without what came between.
+    that is older than its sources' positions, or not the one that they belong to, stays as it is, without what came between.
     """
     with _opened(topology, conf) as stored:
         accepted = stored.accept()
@@ -367,7 +367,7 @@ def _typed(key: Any) -> str:
 
 
 @contextmanager
-def _kept_places(topology: Topology, conf: Mapping[str, Any]) -> Iterator[list[tuple[Store, Entry]]]:
+def _open_places(topology: Topology, conf: Mapping[str, Any]) -> Iterator[list[tuple[Store, Entry]]]:
     """Give the places of a topology's positions, transactions, maps and marks of sources, each with its store, open.
 
     Args:

@@ -14,9 +14,9 @@ from multilang.cli import exits
 from multilang.cli.arguments import conf_option
 from multilang.cli.loading import load
 from multilang.cli.nimbus import NIMBUS, connected, faults
+from multilang.cli.output import echo
 from multilang.cli.package import ADD_JAR, ARTIFACTS, jars_of, listed, packed, packing, plan
 from multilang.cli.project import Hooks, project_for
-from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.topologies import show_errors
 from multilang.component.errors import ConfigError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _sent(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the argument and the options that say what is sent, and where."""
+    """Give a command the argument and the options for what is sent, and where."""
     arguments = (
         click.argument("topology"),
         NIMBUS,
@@ -83,7 +83,7 @@ def submit(
 ) -> int:
     """Submit a topology to a cluster, and wait until it runs.
 
-    The workers need nothing but Python: multilang package --help says what the jar contains.
+    The workers need nothing but Python: multilang package --help lists what the jar contains.
 
     \b
     Exit status: 0  it runs (--wait 0: it was submitted)
@@ -118,7 +118,7 @@ def submit(
         except KeyboardInterrupt:
             echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
             return exits.INTERRUPTED
-    return _tell(shipment, runs, status, wait)
+    return _report(shipment, runs, status, wait)
 
 
 class _Given:
@@ -168,7 +168,7 @@ class _Given:
             self._hooks.call("post_submit", dict(self.topology.conf))
 
 
-def _tell(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
+def _report(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
     name = shipment.topology.name
     if runs:
         echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}")
@@ -188,7 +188,7 @@ def _why(status: RunStatus) -> str:
     if not status.components:
         return "Nimbus has found no worker for it. Are supervisors up, with free slots (multilang list)?"
     if status.missing:
-        return f"{', '.join(status.missing)} did not start; the worker's log on the supervisor says why"
+        return f"{', '.join(status.missing)} did not start; the worker's log on the supervisor has the reason"
     return f"its youngest executor has been up for {least_uptime(status)} s only"
 
 
@@ -246,21 +246,21 @@ def deploy(
     artifacts: tuple[str, ...],
     **options: Any,
 ) -> int:
-    """Submit a topology in the place of the one of its name that runs; that one comes back if the new one does not run.
+    """Submit a topology in the place of the one of its name that runs; that one is restored if the new one does not run.
 
     The running one's spouts are stopped, its tuples in flight get time, and it is killed. Then the new one is submitted.
     If it reports an error or does not run in time, it is killed, and the former one is submitted again as it was.
-    Ctrl-C, or SIGTERM, lets the former one run on, or puts it back. If the command itself is killed, the next deploy puts things in
-    order: the former one is kept in the cluster's blob store.
+    Ctrl-C, or SIGTERM, lets the former one continue, or restores it. If the command itself is killed, the next deploy puts things in
+    order: the former one is stored in the cluster's blob store.
 
     \b
     Exit status: 0  the new one runs
-                 2  the command line or the topology is wrong, or Nimbus refused it; what ran runs on
-                 3  it did not start in time; the former one was put back
-                 4  a component reported an error, which is shown; the former one was put back
-                69  no Nimbus can be reached, or it went away: the next deploy goes on from there
-               130  Ctrl-C; what ran runs on, or was put back
-               143  SIGTERM; what ran runs on, or was put back
+                 2  the command line or the topology is wrong, or Nimbus refused it; what ran still runs
+                 3  it did not start in time; the former one was restored
+                 4  a component reported an error, which is shown; the former one was restored
+                69  no Nimbus can be reached, or it went away: the next deploy resumes from there
+               130  Ctrl-C; what ran still runs, or was restored
+               143  SIGTERM; what ran still runs, or was restored
     """  # noqa: D301 - click wants the very sign that backslash-b stands for
     given = _Given(topology, name, conf, credentials, dry_run, options)
     if dry_run:
@@ -276,7 +276,7 @@ class _Jars(NamedTuple):
 
 
 def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how: Any) -> int:
-    """Put a topology in the place of the one that runs, and tell how it ended; return the exit status."""
+    """Put a topology in the place of the one that runs, report how it ended, and return the exit status."""
     from multilang.shipping.deploy import deploy as put
 
     name = given.topology.name
@@ -284,7 +284,7 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
         echo(listed(given.shipment, every=False), err=True)
         before = signal.signal(signal.SIGTERM, _terminated)
         try:
-            done = put(nimbus, given.shipment, timeout=wait, credentials=given.credentials, jars=jars, say=_said, **how)
+            done = put(nimbus, given.shipment, timeout=wait, credentials=given.credentials, jars=jars, say=_log, **how)
         except _Terminated:
             return exits.TERMINATED
         except KeyboardInterrupt:
@@ -295,9 +295,9 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
         given.was_submitted()
         if done.name != name:
             echo(f"its name on the cluster is {done.name!r} until the next deployment")
-        return _tell(given.shipment, True, done.status, wait)
+        return _report(given.shipment, True, done.status, wait)
     if done.former is None:
-        return _tell(given.shipment, False, done.status, wait)
+        return _report(given.shipment, False, done.status, wait)
     if done.status.errors:
         show_errors(done.status)
     else:
@@ -312,7 +312,7 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM came, as a CI job gets it that is broken off: what runs is put in order as after Ctrl-C."""
+    """A SIGTERM, as a cancelled CI job gets it: what runs is put in order as after Ctrl-C."""
 
 
 def _terminated(number: int, _frame: FrameType | None) -> None:
@@ -320,5 +320,5 @@ def _terminated(number: int, _frame: FrameType | None) -> None:
     raise _Terminated
 
 
-def _said(text: str) -> None:
+def _log(text: str) -> None:
     echo(f"[{time.strftime('%H:%M:%S')}] {text}", err=True)

@@ -13,8 +13,8 @@ from rich.table import Table
 from multilang.cli import exits
 from multilang.cli.arguments import PROJECT_ENVIRONMENT, environment_option
 from multilang.cli.nimbus import NIMBUS, WAIT, connected
+from multilang.cli.output import echo
 from multilang.cli.report import status_document
-from multilang.cli.said import echo
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
 from multilang.engine.readable import milliseconds, number, per_second

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from multilang.cli.said import HarmlessConsole
+from multilang.cli.output import HarmlessConsole
 from multilang.engine.readable import UNKNOWN, milliseconds, number, per_second
 from multilang.helpers.masked import harmless
 
@@ -98,28 +98,28 @@ class RunView:
         self._title = f"{name} ({mode})"
         self._console = console(sys.stderr)
         self._quiet = quiet
-        self._live: Live | None = None
+        self._display: Live | None = None
         self._start = self._last_line = time.monotonic()
 
     def __enter__(self) -> RunView:  # noqa: PYI034 - Self is not in Python 3.10
         if not self._quiet and self._console.is_terminal:
             # Only update draws, so that nothing is drawn while another thread has read only a part of the counters.
-            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
-            self._live.start()
+            self._display = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+            self._display.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        if self._display is not None:
+            self._display.stop()
+            self._display = None
 
     def update(self, status: RunStatus, note: str = "") -> None:
         """Show the present status, and ``note`` (what the run waits for)."""
         elapsed = time.monotonic() - self._start
-        if self._live is not None:
-            self._live.update(self._drawn(status, elapsed, note), refresh=True)
+        if self._display is not None:
+            self._display.update(self._drawn(status, elapsed, note), refresh=True)
         elif not self._quiet and time.monotonic() - self._last_line >= PLAIN_EVERY:
             self._last_line = time.monotonic()
             self._console.print(f"{self._title} {elapsed:.0f} s: {totals(status)}{f'; {note}' if note else ''}")
@@ -127,8 +127,8 @@ class RunView:
     def message(self, text: str, style: str = "") -> None:
         """Show a line of the components' log, or of the command's own, above the table."""
         text = harmless(text)
-        if self._live is not None:
-            self._live.console.print(Text(text, style=style))
+        if self._display is not None:
+            self._display.console.print(Text(text, style=style))
         else:
             print(text, file=sys.stderr, flush=True)
 

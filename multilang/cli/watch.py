@@ -1,4 +1,4 @@
-"""``multilang run --watch``: runs the topology anew whenever a file of its code is saved."""
+"""``multilang run --watch``: restarts the topology whenever a file of its code is saved."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from multilang.cli import exits
-from multilang.cli.said import echo
+from multilang.cli.output import echo
 from multilang.cli.settings import project_for_place
 from multilang.cli.view import console
 from multilang.cli.watched import Launcher
@@ -35,7 +35,7 @@ def run_and_watch(topology: str, run: Callable[[WatchedRun], int], *, as_json: b
 
     Args:
         topology: The topology, as ``multilang run`` takes it.
-        run: Runs the command line anew, in a process of its own, and returns its exit status.
+        run: Runs the command line again, in a process of its own, and returns its exit status.
         as_json: Whether one JSON document was asked for, which is refused.
 
     Returns:
@@ -54,8 +54,8 @@ def run_and_watch(topology: str, run: Callable[[WatchedRun], int], *, as_json: b
     folder = _folder(topology)
     launcher = Launcher(run)  # before watchfiles starts its threads
     signal.signal(signal.SIGTERM, _terminated)
-    say = _Say(folder)
-    told = False
+    reporter = _Reporter(folder)
+    is_reported = False
     try:
         launcher.start()
         is_code = DefaultFilter()
@@ -70,13 +70,13 @@ def run_and_watch(topology: str, run: Callable[[WatchedRun], int], *, as_json: b
             launcher.look()
             saved = sorted(path for _, path in changes if _concerns(path, launcher.files))
             if saved:
-                say.saved(saved)
+                reporter.saved(saved)
                 launcher.end_run()
                 launcher.start()
-                told = False
-            elif launcher.status is not None and not told:
-                say.waits(launcher.status)
-                told = True
+                is_reported = False
+            elif launcher.status is not None and not is_reported:
+                reporter.waits(launcher.status)
+                is_reported = True
     except KeyboardInterrupt:
         launcher.end_run(signal.SIGINT)
         return exits.INTERRUPTED
@@ -89,7 +89,7 @@ def run_and_watch(topology: str, run: Callable[[WatchedRun], int], *, as_json: b
 
 
 class _Terminated(BaseException):
-    """SIGTERM came."""
+    pass
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
@@ -126,9 +126,7 @@ def _concerns(path: str, files: Iterable[str] | None) -> bool:
     return name.endswith(".py") and folder in packages
 
 
-class _Say:
-    """Tells of saved files and of the ends of runs, on standard error."""
-
+class _Reporter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._screen = console(sys.stderr)
@@ -136,7 +134,7 @@ class _Say:
     def saved(self, paths: list[str]) -> None:
         names = [os.path.relpath(each, self._folder) for each in paths]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        self._line(f"{', '.join(names[:3])}{more} saved: running anew")
+        self._line(f"{', '.join(names[:3])}{more} saved: restarting")
 
     def waits(self, status: int) -> None:
         how = "it ended" if status == exits.OK else f"it ended with status {status}"

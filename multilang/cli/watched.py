@@ -23,7 +23,7 @@ _GRACE = 10.0  # seconds for a run to end its tasks before it is killed
 
 
 class WatchedRun:
-    """The end of a run that tells which files it is made of.
+    """The end of a pipe to which a run sends the names of its files.
 
     Args:
         out: The descriptor of a pipe to the process that watches.
@@ -32,8 +32,8 @@ class WatchedRun:
     def __init__(self, out: int) -> None:
         self._out = out
 
-    def tell_files(self, topology: Topology) -> None:
-        """Tell the files of a topology that was loaded: its modules, and the programs that its commands name."""
+    def send_files(self, topology: Topology) -> None:
+        """Send the files of a topology that was loaded: its modules, and the programs that its commands name."""
         files = {file for each in list(sys.modules.values()) if (file := getattr(each, "__file__", None)) is not None}
         for spec in topology.components.values():
             for word in spec.command or ():
@@ -82,7 +82,7 @@ class Launcher:
             self.look(_GRACE)
 
     def look(self, timeout: float = 0.0) -> None:
-        """Take in what the run says of itself, waiting for it at most ``timeout`` seconds."""
+        """Read the messages of the run, waiting at most ``timeout`` seconds for one."""
         if not select.select([self._answers], [], [], timeout)[0]:
             return
         data = os.read(self._answers, 1 << 16)
@@ -90,13 +90,13 @@ class Launcher:
             raise RuntimeError("the process that starts the runs has ended")
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
-            said: Any = json.loads(line)
-            if isinstance(said, list):
-                self.files = frozenset(said)
-            elif "run" in said:
-                self.run = said["run"]
+            message: Any = json.loads(line)
+            if isinstance(message, list):
+                self.files = frozenset(message)
+            elif "run" in message:
+                self.run = message["run"]
             else:
-                self.run, self.status = None, said["status"]
+                self.run, self.status = None, message["status"]
 
     def end_run(self, number: int = signal.SIGTERM) -> None:
         """End the run, and wait for it.
@@ -126,24 +126,24 @@ def _send(pid: int, number: int) -> None:
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        pass  # it has ended, which the launcher is about to say
+        pass  # it has ended, which the launcher is about to report
 
 
 def _serve(run: Callable[[WatchedRun], int], asked: int, answer: int) -> None:
-    """Start a run for each byte that comes, and tell its process id and exit status; end at the end of the bytes."""
+    """Start a run for each byte that comes, and report its process id and exit status; end at the end of the bytes."""
     os.setpgid(0, 0)  # a terminal's Ctrl-C is for the process that watches, which passes it on
     _import(("multilang.cli.run", "multilang.local.process.topology", "multilang.project.file", "multilang.state"))
     while os.read(asked, 1):
-        ended, alive = os.pipe()  # at whose end the run has ended: nobody else has the other side
+        ended, held = os.pipe()  # at whose end the run has ended: nobody else has the other side
         pid = os.fork()
         if pid == 0:
             os.close(asked)
             os.close(ended)
             _run(run, answer)
-        os.close(alive)
+        os.close(held)
         os.write(answer, json.dumps({"run": pid}).encode() + b"\n")
         if asked in select.select([ended, asked], [], [])[0] and not select.select([ended], [], [], 0)[0]:
-            _send(pid, signal.SIGTERM)  # the process that watches is gone
+            _send(pid, signal.SIGTERM)  # the process that watches has ended
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         os.close(ended)
         os.write(answer, json.dumps({"status": 128 - status if status < 0 else status}).encode() + b"\n")
@@ -160,7 +160,7 @@ def _run(run: Callable[[WatchedRun], int], answer: int) -> None:
             try:
                 stream.flush()
             except OSError:
-                pass  # the terminal is gone
+                pass  # the terminal was closed
         os._exit(status)
 
 

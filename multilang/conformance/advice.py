@@ -1,4 +1,4 @@
-"""The mend of each fault that is watched for, as a sentence behind the report of the fault."""
+"""The remedy for each fault that is watched for, as a sentence after the report of the fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ADVICE = {
     "framing.end": "close each message with the word end on a line of its own, in lower case, without blanks, and a line feed",
     "framing.partial": "write whole messages, and flush them before the program ends",
     "framing.bom": "write UTF-8 without a byte order mark",
-    "framing.utf8": "encode standard output as UTF-8, whatever the locale says",
+    "framing.utf8": "encode standard output as UTF-8, whatever the locale is",
     "framing.flood": "close each message with a line 'end'",
     "framing.depth": "refuse values that are nested deeper than 300 levels before you send them",
     "framing.second": "close each JSON object with a line 'end' of its own",

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 Level = Literal["MUST", "SHOULD"]
 
@@ -43,7 +43,7 @@ class Case:
     title: str
     requirement: str
     source: str
-    run: Callable[[Talk], None] | None = None
+    run: Callable[[Conversation], None] | None = None
     steps: tuple[str, ...] = ()
     watch: tuple[str, ...] = ()
     provokes: tuple[str, ...] = ()
@@ -73,11 +73,11 @@ class Section:
     source: str
     cases: list[Case] = field(default_factory=list)
 
-    def must(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
+    def must(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Conversation], None]], None]:
         """Add a case whose failure is a failure."""
         return self._add("MUST", title, requirement, more)
 
-    def should(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Talk], None]], None]:
+    def should(self, title: str, requirement: str, **more: object) -> Callable[[Callable[[Conversation], None]], None]:
         """Add a case whose failure is a warning, unless the run is strict."""
         return self._add("SHOULD", title, requirement, more)
 
@@ -94,7 +94,7 @@ class Section:
         self._append(level, title, requirement, source=source, watch=tuple(codes.split()), after=after)
 
     def _add(self, level: Level, title: str, requirement: str, more: dict[str, object]) -> Callable[..., None]:
-        def add(run: Callable[[Talk], None]) -> None:
+        def add(run: Callable[[Conversation], None]) -> None:
             self._append(level, title, requirement, run=run, **more)
 
         return add

@@ -1,6 +1,6 @@
 """The program under test as a process: bytes in, bytes out, and no call that blocks.
 
-A program under test may do anything: never read, never stop writing, close its output and live on, ignore SIGTERM,
+A program under test may do anything: never read, never stop writing, close its output and keep running, ignore SIGTERM,
 leave processes behind. So one poll loop with bounded buffers moves the bytes of both pipes, and at the end SIGKILL is
 sent to its whole process group, and to every process that left the group.
 """
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _READ = 1 << 16
 MAX_OUTPUT = 48 << 20  # bytes of unread output, or of one message; a program with more is out of control
-_MAX_ERROR = 1 << 14  # number of its last bytes on standard error that are kept
+_MAX_ERROR = 1 << 14  # number of its last bytes on standard error that are stored
 _LOOK = 0.0005  # seconds between two checks whether the program has read a piece
 
 
 class CannotStart(Exception):
-    """The program can't be started; the text says why."""
+    """The program can't be started; the text has the reason."""
 
 
 def _environment() -> dict[str, str]:
@@ -77,7 +77,7 @@ class StartedProgram:
         self.flooded = False
         self.error_text = b""
         self._status: int | None = None
-        self._gone = False
+        self._is_reaped = False
 
     # ---- what goes in ----
 
@@ -192,17 +192,17 @@ class StartedProgram:
             return False
 
     def processes(self) -> set[int] | None:
-        """Return the living processes that it started, and itself, or None where the system does not show them."""
+        """Return the running processes among itself and those that it started, or None where the system does not show them."""
         return marked(self._mark)
 
     # ---- its end ----
 
     def status(self) -> int | None:
-        """Return its exit status (a signal's number negative), or None while it lives.
+        """Return its exit status (a signal's number negative), or None while it runs.
 
         It stays unreaped, so that its process group remains ours.
         """
-        if self._status is None and not self._gone:
+        if self._status is None and not self._is_reaped:
             info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if info is not None:
                 self._status = info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
@@ -227,7 +227,7 @@ class StartedProgram:
 
     def kill(self) -> None:
         """Kill it and all processes that it started, at once."""
-        if self._gone:
+        if self._is_reaped:
             return
         self.status()
         try:
@@ -236,7 +236,7 @@ class StartedProgram:
             pass  # PermissionError: on macOS, if only an ended leader is left
         self._process.wait()
         kill_marked(self._mark)
-        self._gone = True
+        self._is_reaped = True
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
@@ -244,7 +244,7 @@ class StartedProgram:
 
 
 def _in_pipe(fd: int) -> int | None:
-    """Return the number of bytes in a pipe, or None where the system does not tell."""
+    """Return the number of bytes in a pipe, or None where the system does not report it."""
     try:
         return int(struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"))[0])
     except OSError:

@@ -35,7 +35,7 @@ def kill_marked(mark: str) -> None:
 
 
 def marked(mark: str) -> set[int] | None:
-    """Return the living processes whose environment has the mark, or None where that can't be seen."""
+    """Return the running processes whose environment has the mark, or None where that can't be seen."""
     return _marked(mark.encode() + b"=") if os.path.isdir(f"{_PROC}/self") else None
 
 

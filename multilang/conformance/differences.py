@@ -1,4 +1,4 @@
-"""The kinds of differences between values that were sent and values that came back, each of which has a case of its own."""
+"""The kinds of differences between values that were sent and values that were returned, each of which has a case of its own."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class DiedAtStart(CaseFailed):
 
 
 class Halted(Exception):
-    """The program broke a rule that ends a Storm worker, so that this conversation could not go on.
+    """The program broke a rule that ends a Storm worker, so that this conversation could not continue.
 
     Attributes:
         finding: The broken rule.
@@ -58,7 +58,7 @@ class Halted(Exception):
 
 
 class NotApplicable(Exception):
-    """The case can't be played to this program; the text says why."""
+    """The case can't be played to this program; the text has the reason."""
 
 
 class BadFile(Exception):

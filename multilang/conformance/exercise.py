@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from time import monotonic
 from typing import Any
 
+from multilang.conformance.conversation import Conversation
 from multilang.conformance.errors import CaseFailed
-from multilang.conformance.talk import Talk
 from multilang.conformance.world import DIRECT_TASKS, METRIC, storm_text
 
 # A bolt that answers heartbeats in another thread may take so many seconds for its tuples, plus so many times the
@@ -26,11 +26,11 @@ _OTHERS: dict[str, list[list[Any]]] = {
     "metric": [["metric", METRIC, 1]],
     "direct": [["emit", ["direct"], {"stream": "direct", "task": DIRECT_TASKS[0]}]],
     "ids": [["emit", ["asked"], {"ids": True}]],
-    "print": [["print", "a stray line"]],
+    "print": [["print", "a line of its own"]],
 }
 
 
-def exercise(t: Talk, knows: Sequence[str]) -> None:
+def exercise(t: Conversation, knows: Sequence[str]) -> None:
     """Have one conversation, to the end of the program's output."""
     rounds = [_EMITS, *(steps for step, steps in _OTHERS.items() if step in knows and step != "print")]
     if t.kind == "spout":
@@ -38,11 +38,11 @@ def exercise(t: Talk, knows: Sequence[str]) -> None:
     elif t.world.contract:
         _bolt(t, rounds, knows)
     else:
-        _stranger(t)
+        _any_bolt(t)
     t.leave()
 
 
-def _bolt(t: Talk, rounds: list[list[list[Any]]], knows: Sequence[str]) -> None:
+def _bolt(t: Conversation, rounds: list[list[list[Any]]], knows: Sequence[str]) -> None:
     t.handshake()
     t.beat()
     t.perform(*rounds, [step for steps in rounds for step in steps])
@@ -59,7 +59,7 @@ def _bolt(t: Talk, rounds: list[list[list[Any]]], knows: Sequence[str]) -> None:
     t.barrier()
 
 
-def _stranger(t: Talk) -> None:
+def _any_bolt(t: Conversation) -> None:
     start = monotonic()
     t.handshake()
     t.beat()
@@ -77,7 +77,7 @@ def _stranger(t: Talk) -> None:
     t.beat()
 
 
-def _spout(t: Talk, rounds: list[list[list[Any]]]) -> None:
+def _spout(t: Conversation, rounds: list[list[list[Any]]]) -> None:
     if t.world.contract:
         rounds = [*rounds, [["emit", ["reliable"], {"id": "r1"}], ["emit", ["other"], {"id": 2, "stream": "other"}]]]
         emits = [["emit", ["again"]]]

@@ -1,7 +1,7 @@
 """The rules of ShellBolt and ShellSpout: each message of the program is compared with what the parent knows.
 
-The reaction of a real Storm to each fault was measured (fixtures/wire/misbehaviour.txt); ``halts`` says whether its
-worker would have ended there. Cases watch for findings by their codes.
+The reaction of a real Storm to each fault was measured (fixtures/wire/misbehaviour.txt); ``halts`` is true where its
+worker would have ended. Cases watch for findings by their codes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Monitor:
         self.finished: dict[str, str] = {}  # id of a tuple -> "ack" or "fail"
         self.heartbeats: set[str] = set()
         self.commands = 0  # the number of commands that the spout has not answered
-        self.tasks = set(world.old_context()["task->component"])  # that the program was told of
-        self.leaving = False  # True: its input was closed, or it was told to end
+        self.tasks = set(world.old_context()["task->component"])  # that the context or the handshake named
+        self.leaving = False  # True: its input was closed, or it was asked to end
         self.pid: Any = None
         self._found: list[Finding] = []
 
@@ -64,9 +64,9 @@ class Monitor:
         spout = self.world.kind == "spout"
         if command not in (_SPOUT if spout else _BOLT):
             if spout:
-                self._flag("command.unknown", f"a spout may not say {command!r}; Storm halts the worker")
+                self._flag("command.unknown", f"a spout may not send {command!r}; Storm halts the worker")
             else:
-                self._flag("command.unknown", f"{command!r} is no command, Storm passes it over", halts=False)
+                self._flag("command.unknown", f"{command!r} is no command, Storm ignores it", halts=False)
             return
         if spout and self.commands == 0:
             self._out_of_turn(command, message)

@@ -142,7 +142,7 @@ def _body(case: CaseResult) -> str:
             f"<dt>received<dd><code>{escape(case.received or '')}</code></dl>"
         )
     why = f"<p>{escape(case.status)}: {escape(case.why)}</p>" if case.why else ""
-    return f"<p>{escape(case.requirement)} {_source(case)}</p>{why}{pair}{_talk(case)}"
+    return f"<p>{escape(case.requirement)} {_source(case)}</p>{why}{pair}{_conversation(case)}"
 
 
 def _source(case: CaseResult) -> str:
@@ -153,15 +153,15 @@ def _source(case: CaseResult) -> str:
     return f"<span class=l>{'; '.join(texts)}</span>"
 
 
-def _talk(case: CaseResult) -> str:
+def _conversation(case: CaseResult) -> str:
     if not case.transcript:
         return ""
     rows = "".join(
-        f'<tr class="{escape(said.direction)}"><td>{said.seconds:.3f} s<td>{said.size:,}'
-        f"<td>{_ARROWS.get(said.direction, said.direction)}<td><div>{escape(said.text.removesuffix(chr(10)))}</div>"
-        for said in case.transcript
+        f'<tr class="{escape(each.direction)}"><td>{each.seconds:.3f} s<td>{each.size:,}'
+        f"<td>{_ARROWS.get(each.direction, each.direction)}<td><div>{escape(each.text.removesuffix(chr(10)))}</div>"
+        for each in case.transcript
     )
-    return f"<table class=talk aria-label='the conversation: time, bytes, → sent, ← received, message'>{rows}</table>"
+    return f"<table class=conversation aria-label='the conversation: time, bytes, → sent, ← received, message'>{rows}</table>"
 
 
 # ---- several programs ----

@@ -6,8 +6,8 @@ import json
 import re
 from time import monotonic
 
+from multilang.conformance.conversation import Conversation
 from multilang.conformance.errors import CaseFailed, Halted
-from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs
 
 VERSION = 1
@@ -22,7 +22,7 @@ _NEXTS = 5  # answered nexts that prove a spout, if it is silent as a bolt; a bo
 
 
 class Undecided(Exception):
-    """The kind of the program can't be found out; the text says what to write.
+    """The kind of the program can't be found out; the text has the options that name it.
 
     Attributes:
         shook_hands: True if a valid first message came at least.
@@ -39,13 +39,13 @@ def kind_of(programs: Programs) -> str:
     """
     timeout = programs.target.timeout
     with (
-        programs.talk(timeout, kind="spout", contract=False) as spout,
-        programs.talk(timeout, kind="bolt", contract=False) as bolt,
+        programs.conversation(timeout, kind="spout", contract=False) as spout,
+        programs.conversation(timeout, kind="bolt", contract=False) as bolt,
     ):
         start = monotonic()
-        for talk in (spout, bolt):
-            talk.introduce()
-        over = {talk.kind: not _pid(talk) for talk in (spout, bolt)}
+        for conversation in (spout, bolt):
+            conversation.introduce()
+        over = {conversation.kind: not _pid(conversation) for conversation in (spout, bolt)}
         until = monotonic() + timeout
         shook_hands = not all(over.values())
         nexts = 0
@@ -55,8 +55,8 @@ def kind_of(programs: Programs) -> str:
             if not over["spout"] and nexts <= spout.syncs:
                 spout.begin("next")
                 nexts += 1
-            for talk in (spout, bolt):
-                over[talk.kind] = over[talk.kind] or _look(talk)
+            for conversation in (spout, bolt):
+                over[conversation.kind] = over[conversation.kind] or _look(conversation)
             if bolt.syncs > 1:
                 return "bolt"  # one of them was not asked for, which only a bolt may send
             if spout.syncs >= (1 if over["bolt"] else _NEXTS):
@@ -69,8 +69,8 @@ def kind_of(programs: Programs) -> str:
             return "spout" if spout.syncs else "bolt"
         why = bolt.child.error_text.decode("utf-8", "replace").strip()[-400:]
     raise Undecided(
-        "it can't be told whether the program is a bolt or a spout: it answered neither a heartbeat nor a next with a sync. "
-        f"Say which: multilang conformance bolt -- …{f' (it said: {why})' if why else ''}",
+        "it is unknown whether the program is a bolt or a spout: it answered neither a heartbeat nor a next with a sync. "
+        f"Write which: multilang conformance bolt -- …{f' (on standard error: {why})' if why else ''}",
         shook_hands,
     )
 
@@ -82,32 +82,32 @@ def finishes_tuples(programs: Programs, limit: float) -> bool:
         programs: Starts the program.
         limit: Seconds in which it does.
     """
-    with programs.talk(limit, kind="bolt", contract=False) as talk:
+    with programs.conversation(limit, kind="bolt", contract=False) as conversation:
         try:
-            talk.handshake()
-            talk.finished(talk.tuple(talk.world.tuples[0]))
+            conversation.handshake()
+            conversation.finished(conversation.tuple(conversation.world.tuples[0]))
         except (CaseFailed, Halted):
             return False
     return True
 
 
-def _pid(talk: Talk) -> bool:
+def _pid(conversation: Conversation) -> bool:
     try:
-        talk.wait_pid()
+        conversation.wait_pid()
     except (CaseFailed, Halted):
         return False
     return True
 
 
-def _look(talk: Talk) -> bool:
+def _look(conversation: Conversation) -> bool:
     """Return whether no more output will come."""
     try:
-        talk.take()
-        talk.child.pump(monotonic() + 0.005)
-        talk.take()
+        conversation.take()
+        conversation.child.pump(monotonic() + 0.005)
+        conversation.take()
     except (CaseFailed, Halted):
         return True
-    return talk.child.output_ended
+    return conversation.child.output_ended
 
 
 def contract_of(programs: Programs, insist: bool = False, notes: list[str] | None = None) -> tuple[str, ...] | None:
@@ -121,17 +121,19 @@ def contract_of(programs: Programs, insist: bool = False, notes: list[str] | Non
         notes: Gets a sentence if it could not be found out.
     """
     for patience in (_TIMES, None):
-        steps, is_decided, said = _asked(programs, patience)
+        steps, is_decided, answer = _asked(programs, patience)
         if steps is not None:
             return steps
         if is_decided:
             break
     if insist:
-        raise Undecided(f'the program does not keep the conformance contract: asked for ["contract"], it said {said}')
+        raise Undecided(
+            f'the program does not keep the conformance contract: asked for ["contract"], it answered {answer}'
+        )
     if notes is not None and not is_decided:
         notes.append(
             "it could not be found out whether the program keeps the conformance contract, because it did not finish what "
-            f"asked it within {programs.target.timeout:g} s; say --contract or --no-contract, or give it a longer --timeout"
+            f"asked it within {programs.target.timeout:g} s; use --contract, --no-contract, or a longer --timeout"
         )
     return None
 
@@ -144,46 +146,48 @@ def _asked(programs: Programs, patience: int | None) -> tuple[tuple[str, ...] | 
         patience: A bolt is waited for so many times the seconds since the start; None: the whole limit.
 
     Returns:
-        The steps that it knows, or None; whether that is certain; and what it said.
+        The steps that it knows, or None; whether that is certain; and its answer as text.
     """
     is_decided = True
-    with programs.talk(programs.target.timeout, contract=True) as talk:
+    with programs.conversation(programs.target.timeout, contract=True) as conversation:
         start = monotonic()
         try:
-            if talk.kind == "spout":
-                talk.handshake('[[["contract"]]]')
-                talk.command("activate")
-                talk.next()
+            if conversation.kind == "spout":
+                conversation.handshake('[[["contract"]]]')
+                conversation.command("activate")
+                conversation.next()
             else:
-                talk.handshake()
-                id = talk.steps(["contract"])
-                talk.heartbeat()
-                talk.wait(lambda: talk.monitor.finished.get(id) or talk.syncs or None, "an answer")
+                conversation.handshake()
+                id = conversation.steps(["contract"])
+                conversation.heartbeat()
+                conversation.wait(
+                    lambda: conversation.monitor.finished.get(id) or conversation.syncs or None, "an answer"
+                )
                 if patience is not None:
-                    talk.timeout = min(talk.timeout, _AFTER + patience * (monotonic() - start))
-                talk.finished(id)
-                talk.beat()  # what was written behind the ack, by another thread for instance, has come, too
+                    conversation.timeout = min(conversation.timeout, _AFTER + patience * (monotonic() - start))
+                conversation.finished(id)
+                conversation.beat()  # what was written behind the ack, by another thread for instance, has come, too
         except CaseFailed as failure:
             is_decided = not failure.timed_out
         except Halted:
             pass  # its messages until then count
-        for message in talk.received.emits:
+        for message in conversation.received.emits:
             answer = message.values[0] if isinstance(message.values, list) and message.values else None
             if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
                 return _steps(answer), True, ""
         # A fault may have ended the conversation before, but the answer may still be in the output.
-        written = b"".join(talk.outputs) + bytes(talk.child.unread)
+        written = b"".join(conversation.outputs) + bytes(conversation.child.unread)
         found = _ANSWER.search(written.decode("utf-8", "replace"))
         if found is not None:
             return _steps(["conformance", found[1], _WORD.findall(found[2])]), True, ""
-        said = b" | ".join(talk.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
-        error = talk.child.error_text.decode("utf-8", "replace").strip()[-600:]
-        return None, is_decided, f"{said[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
+        output = b" | ".join(conversation.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
+        error = conversation.child.error_text.decode("utf-8", "replace").strip()[-600:]
+        return None, is_decided, f"{output[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
 
 
 def _steps(answer: list[object]) -> tuple[str, ...]:
     _, version, steps = answer
-    # That numbers come out as texts is a fault, which its own case tells.
+    # That numbers come out as texts is a fault of which another case reports.
     if version not in (VERSION, str(VERSION)) or not isinstance(steps, list):
         raise Undecided(
             f"the program keeps another version of the conformance contract: {json.dumps(answer)}; this one is {VERSION}"

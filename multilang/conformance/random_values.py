@@ -75,12 +75,12 @@ def value(random: Random, depth: int = 0) -> Any:
     return random.choice(makers)()
 
 
-def spelled(random: Random, told: Any) -> str:
+def spelled(random: Random, value: Any) -> str:
     """Return one of the many JSON texts for a value: blanks between its parts, and escapes where they are allowed.
 
     Args:
         random: The source of what is random.
-        told: The value.
+        value: The value.
     """
     blanks = _BLANKS if random.random() < 0.5 else ("",)
     escaped = random.choice((0.0, 0.1, 1.0))
@@ -101,7 +101,7 @@ def spelled(random: Random, told: Any) -> str:
             return f"{{{blank()}{f'{blank()},{blank()}'.join(pairs)}{blank()}}}"
         return json.dumps(each, allow_nan=False)
 
-    return spell(told)
+    return spell(value)
 
 
 def _letter(random: Random, letter: str, escaped: float) -> str:

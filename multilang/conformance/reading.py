@@ -34,7 +34,7 @@ class Finding:
 
     @property
     def text(self) -> str:
-        """The deviation, and how to mend it."""
+        """The deviation and its remedy."""
         advice = ADVICE.get(self.code)
         return f"{self.detail}; {advice}" if advice else self.detail
 
@@ -207,8 +207,8 @@ def _not_json(text: str, error: ValueError) -> Finding:
             except ValueError:
                 continue
             if isinstance(value, dict):
-                stray = "\n".join(lines[:number])
-                return Finding("framing.stray", f"text before a message that is no part of it: {stray[:120]!r}")
+                before = "\n".join(lines[:number])
+                return Finding("framing.stray", f"text before a message that is no part of it: {before[:120]!r}")
     return Finding("framing.json", f"is not JSON ({error}): {text[:120]!r}")
 
 

@@ -1,6 +1,6 @@
 """Plays a recorded conversation to a program, and finds the first answer that is different.
 
-Each message of the parent is sent as it was recorded, when the program has said everything that comes before it in the
+Each message of the parent is sent as it was recorded, when the program has sent everything that comes before it in the
 recording. Task ids are sent only if the program asks for them. Messages are compared by meaning: the order of keys, a
 left-out default stream, need_task_ids, the two forms of a direct emit's task, and pids make no difference.
 """
@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from multilang.conformance.conversation import Conversation
 from multilang.conformance.errors import BadFile, CaseFailed, Halted
 from multilang.conformance.reading import ReadMessage, integer
-from multilang.conformance.talk import Talk
 from multilang.conformance.target import Programs, Target
 from multilang.conformance.values import same
 
@@ -83,86 +84,87 @@ def replay(recording: Recording, target: Target, ignore: Sequence[str] = ()) -> 
     """
     target.kind = recording.kind
     target.contract = False
-    with Programs(target) as programs, programs.talk(target.timeout) as talk:
-        return _Player(talk, frozenset(ignore)).play(recording)
+    with Programs(target) as programs, programs.conversation(target.timeout) as conversation:
+        return _Player(conversation, frozenset(ignore)).play(recording)
 
 
 class _Player:
-    def __init__(self, talk: Talk, ignore: frozenset[str]) -> None:
-        self.talk = talk
+    def __init__(self, conversation: Conversation, ignore: frozenset[str]) -> None:
+        self.conversation = conversation
         self.ignore = ignore
         self.sent = "nothing"
         self.line = 0
-        talk.holds_ids = True
+        conversation.holds_ids = True
 
     def play(self, recording: Recording) -> Difference | None:
-        heard = self._heard()
+        messages = self._messages()
         try:
             for self.line, direction, text in recording.messages:
                 if direction == "in":
-                    self._tell(text)
+                    self._send(text)
                     continue
                 expected = _decoded(text)
                 if expected.get("command") in self.ignore:
                     continue
-                received = next(heard)
+                received = next(messages)
                 if not same(meaning(expected), meaning(received.value)):
-                    return self._difference("the program said something else", text, _written(received))
+                    return self._difference("the program sent something else", text, _written(received))
             return self._too_much(recording)
         except CaseFailed as failed:
             return self._difference(failed.why, text, failed.received or "nothing")
         except Halted as halted:
             return self._difference("the program broke the protocol", text, halted.finding.detail)
 
-    def _tell(self, text: str) -> None:
-        talk = self.talk
+    def _send(self, text: str) -> None:
+        conversation = self.conversation
         if text.startswith("["):
-            talk.take()
-            if not talk.owed:
+            conversation.take()
+            if not conversation.owed:
                 return  # the program does not ask for task ids, or they are for an emit that is compared later
-            talk.owed.pop(0)
-        elif '"pidDir"' in text and not talk.is_set_up:
-            talk.is_set_up = True
-            where = json.dumps(talk.pid_dir)
+            conversation.owed.pop(0)
+        elif '"pidDir"' in text and not conversation.is_set_up:
+            conversation.is_set_up = True
+            where = json.dumps(conversation.pid_dir)
             text = _PID_DIR.sub(lambda _: f'"pidDir":{where}', text, count=1)
         self.sent = text
         message = _decoded(text)
         if "tuple" in message:
             if message.get("stream") == "__heartbeat":
-                talk.monitor.heartbeats.add(message["id"])
+                conversation.monitor.heartbeats.add(message["id"])
             else:
-                talk.will_finish(message["id"])
+                conversation.will_finish(message["id"])
         elif "command" in message:
-            talk.monitor.commands += 1
-        talk.say(text.encode("utf-8", "surrogatepass"))
+            conversation.monitor.commands += 1
+        conversation.send(text.encode("utf-8", "surrogatepass"))
 
-    def _heard(self) -> Iterator[ReadMessage]:
+    def _messages(self) -> Iterator[ReadMessage]:
         """Return the program's messages, waiting for each."""
-        place = 0
-        while True:
-            at = place
-            self.talk.wait(lambda at=at: len(self.talk.received) > at or None, "what the recording has here")  # type: ignore[misc]
-            message = self.talk.received[place]
-            place += 1
+        received = self.conversation.received
+        for place in count():
+            self.conversation.wait(
+                lambda place=place: len(received) > place or None,  # type: ignore[misc]
+                "what the recording has here",
+            )
+            message = received[place]
             if message.command not in self.ignore:
                 yield message
 
     def _too_much(self, recording: Recording) -> Difference | None:
-        talk = self.talk
-        talk.monitor.leaving = True
-        talk.child.close_input()
+        conversation = self.conversation
+        conversation.monitor.leaving = True
+        conversation.child.close_input()
         if recording.is_cut_off:
             return None
         due = sum(d == "out" and _decoded(text).get("command") not in self.ignore for _, d, text in recording.messages)
-        until = monotonic() + min(talk.timeout, 5)
-        while not talk.child.output_ended and monotonic() < until:
-            talk.child.pump(until)
-            talk.take()
+        until = monotonic() + min(conversation.timeout, 5)
+        while not conversation.child.output_ended and monotonic() < until:
+            conversation.child.pump(until)
+            conversation.take()
         ending = ("log", "error", "metrics")  # a program may report its end
-        more = [each for each in talk.received if each.command not in self.ignore][due:]
+        more = [each for each in conversation.received if each.command not in self.ignore][due:]
         for message in more:
             if message.command not in ending:
-                return self._difference("the program says more than the recording has", "nothing", _written(message))
+                return self._difference("the program sends more than the recording has", "nothing", _written(message))
         return None
 
     def _difference(self, why: str, expected: str, received: str) -> Difference:

@@ -17,7 +17,7 @@ UNKNOWN = "unknown"  # the kind of a program that does not come to a first valid
 
 
 @dataclass
-class Said:
+class TranscriptEntry:
     """One message of a conversation.
 
     Attributes:
@@ -67,7 +67,7 @@ class CaseResult:
     seconds: float = 0.0
     bytes_sent: int = 0
     bytes_received: int = 0
-    transcript: list[Said] = field(default_factory=list)
+    transcript: list[TranscriptEntry] = field(default_factory=list)
 
     @property
     def is_must(self) -> bool:
@@ -156,7 +156,7 @@ def from_json(text: str, where: str) -> Result:
         if data.pop("format") != FORMAT:
             raise BadFile(f"{where} was written by another version of this command; run it again")
         cases = [
-            CaseResult(**{**case, "transcript": [Said(**said) for said in case["transcript"]]})
+            CaseResult(**{**case, "transcript": [TranscriptEntry(**each) for each in case["transcript"]]})
             for case in data.pop("cases")
         ]
         return Result(cases=cases, **data)

@@ -13,13 +13,13 @@ from time import monotonic
 from multilang.conformance.advice import ADVICE
 from multilang.conformance.case import Case
 from multilang.conformance.cases import all_cases, all_sections
+from multilang.conformance.conversation import Conversation, Transcript
 from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, NotApplicable, SlowStart
 from multilang.conformance.exercise import exercise
 from multilang.conformance.probe import Undecided, contract_of, finishes_tuples, kind_of
 from multilang.conformance.reading import Finding
-from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, Said
+from multilang.conformance.result import BLOCKED, FAILED, PASSED, SKIPPED, UNKNOWN, CaseResult, Result, TranscriptEntry
 from multilang.conformance.stuck import why_silent
-from multilang.conformance.talk import Talk, Transcript
 from multilang.conformance.target import Programs, Target
 
 _MOST_JOBS = 8
@@ -37,7 +37,7 @@ HANDSHAKE = "common/handshake/1"
 FLUSHED = "common/io/9"
 ACKS = "bolt/ordinary/2"  # the case that waits as long as an answer may take for a bolt to ack or fail its tuples
 _ANSWERS = (HANDSHAKE, "bolt/heartbeat/1", "spout/commands/1")
-# What must work, or nothing can be tested: the handshake, an answer, and for a spout that it lives on with task ids. A
+# What must work, or nothing can be tested: the handshake, an answer, and for a spout that it works on after task ids. A
 # program that keeps the contract is tested by tuples that it acks, most of them behind an emit.
 _GATES = {
     "bolt": (HANDSHAKE, "bolt/heartbeat/1", "bolt/heartbeat/9"),
@@ -154,7 +154,7 @@ class Run:
         return Result(name, list(self.target.command), kind, contract, monotonic() - start, results, self.notes)
 
     def _find_out(self, programs: Programs) -> str:
-        """Return the kind of the program. Without a valid first message it is unknown, and is asked what all are asked."""
+        """Return the kind of the program; it is unknown, and the cases of all kinds are played, if no valid first message comes."""
         try:
             self.prepare(programs)
         except Undecided as undecided:
@@ -168,7 +168,7 @@ class Run:
             return UNKNOWN
         return self.target.kind
 
-    # ---- the order of things ----
+    # ---- gates ----
 
     def _gates(self, programs: Programs, chosen: Sequence[Case]) -> list[CaseResult] | None:
         """Test the handshake and one answer, without which nothing can be tested.
@@ -197,7 +197,7 @@ class Run:
         return None
 
     def _simpler(self, programs: Programs, gate: CaseResult) -> CaseResult:
-        """Return the result of the simpler case whose fault shows in this test, too, if it failed, else the test's."""
+        """Return the result of the simpler case with the same fault, if it failed, else the gate's."""
         path = _SIMPLER.get(gate.path)
         if path is None or self.target.kind == "spout":
             return gate
@@ -206,9 +206,7 @@ class Run:
         return result if result.status == FAILED else gate
 
     def _closed(self, gate: CaseResult, chosen: Sequence[Case]) -> list[CaseResult]:
-        """Return the results when such a test failed: the requirement at fault has failed, and all others are
-        blocked.
-        """
+        """Return the results after a failed gate: the requirement at fault has failed, and all others are blocked."""
         found = {case.path: self._judge(case) for case in chosen if case.watch and case.run is None}
         results = {path: result for path, result in found.items() if result.status == FAILED}
         blamed = next((case for case in chosen if gate.status == BLOCKED and case.path == _culprit(gate)), None)
@@ -233,13 +231,13 @@ class Run:
         return list(results.values())
 
     def _glance_at_its_kind(self, programs: Programs) -> None:
-        """Find out early whether the program is of the other kind than it is tested as, before much is asked of it in vain."""
+        """Find out early, with a short limit, whether the program is of the other kind than it is tested as."""
         if self._is_found_out or self.target.timeout <= _GLANCE:
             return
-        with programs.talk(_GLANCE, contract=False) as talk:
+        with programs.conversation(_GLANCE, contract=False) as conversation:
             try:
-                talk.handshake()
-                talk.command("next") if talk.kind == "spout" else talk.beat()
+                conversation.handshake()
+                conversation.command("next") if conversation.kind == "spout" else conversation.beat()
                 return
             except (CaseFailed, Halted):
                 pass  # which the cases judge
@@ -249,7 +247,7 @@ class Run:
         )
 
     def _look_for_its_kind(self, programs: Programs, gate: CaseResult | None = None) -> None:
-        """Tell if the program is of the other kind than it is tested as."""
+        """Find out whether the program is of the other kind than it is tested as."""
         if not self._is_found_out:
             self._is_found_out = True
             try:
@@ -259,25 +257,25 @@ class Run:
             self._is_other_kind = kind != self.target.kind
             if self._is_other_kind:
                 self.notes.append(
-                    f"it looks like a {kind}, and is tested as a {self.target.kind}: say {kind}, or neither"
+                    f"it looks like a {kind}, and is tested as a {self.target.kind}: write {kind}, or neither"
                 )
         if gate is not None and self._is_other_kind:
             gate.why += f"; it looks like a {'bolt' if self.target.kind == 'spout' else 'spout'}"
 
     def _look_for_held_output(self, programs: Programs, gate: CaseResult) -> None:
         """Blame the case of flushed output if the answers that did not come in time come when the input is closed."""
-        with programs.talk(self.target.timeout) as talk:
+        with programs.conversation(self.target.timeout) as conversation:
             try:
-                talk.introduce()
-                if talk.kind == "spout":
-                    talk.begin("next")
+                conversation.introduce()
+                if conversation.kind == "spout":
+                    conversation.begin("next")
                 else:
-                    talk.heartbeat()
-                talk.flush()
-                talk.leave()
+                    conversation.heartbeat()
+                conversation.flush()
+                conversation.leave()
             except (Halted, CaseFailed):
                 return
-            if talk.syncs:
+            if conversation.syncs:
                 gate.status = BLOCKED
                 gate.why = (
                     f"blocked by {FLUSHED}: what it writes comes only when its input is closed: flush each message"
@@ -342,7 +340,7 @@ class Run:
         cases: Sequence[Case],
         done: Callable[[CaseResult], None],
     ) -> None:
-        """Play cases, several at a time, and hand on the result of each in the order of the cases."""
+        """Play cases, several at a time, and call ``done`` with each result in the order of the cases."""
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
             try:
                 for result in pool.map(play, cases):
@@ -359,9 +357,9 @@ class Run:
         results: Mapping[str, CaseResult],
         done: Callable[[CaseResult], None],
     ) -> None:
-        """Play each case as soon as those are done that it depends on, so that a slow one keeps only its dependents waiting.
+        """Play each case when those that it depends on are done, so that a slow one delays only its dependents.
 
-        ``done`` puts each down in ``results``.
+        ``done`` adds each to ``results``.
         """
         left = [case for group in _in_turn(cases) for case in group]
         paths = {case.path for case in left}
@@ -370,7 +368,7 @@ class Run:
             try:
                 while left or running:
                     ready = [case for case in left if paths.intersection(case.after) <= results.keys()]
-                    running |= {pool.submit(self._play_behind, programs, case, results): case for case in ready}
+                    running |= {pool.submit(self._play_after, programs, case, results): case for case in ready}
                     left = [case for case in left if case not in ready]
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         del running[future]
@@ -380,8 +378,8 @@ class Run:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def _play_behind(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
-        """Play a case, unless one failed without which it can't be judged."""
+    def _play_after(self, programs: Programs, case: Case, results: Mapping[str, CaseResult]) -> CaseResult:
+        """Play a case, unless one that it depends on failed."""
         stop = (FAILED, BLOCKED)
         before = next((results[path] for path in case.after if path in results and results[path].status in stop), None)
         if before is None:
@@ -406,7 +404,7 @@ class Run:
             for group in _in_turn(played) if slow else ():
                 for case in group:
                     if results[case.path].status == BLOCKED and not results[case.path].transcript:
-                        results[case.path] = self._play_behind(programs, case, results)
+                        results[case.path] = self._play_after(programs, case, results)
         for case in slow:
             self.report(results[case.path])
 
@@ -430,30 +428,32 @@ class Run:
         if reason is not None or case.run is None:
             return self._result(case, SKIPPED, reason or "")
         start = monotonic()
-        with programs.talk(limit or self._limit(), dict(case.env)) as talk:
-            result = self._converse(case, talk, settle)
+        with programs.conversation(limit or self._limit(), dict(case.env)) as conversation:
+            result = self._converse(case, conversation, settle)
             if result.status == PASSED:
-                talk.look_at_pid_file()
+                conversation.look_at_pid_file()
             result.seconds = round(monotonic() - start, 3)
-            result.transcript = shown(talk.transcript)
-            result.bytes_sent, result.bytes_received = talk.transcript.sent, talk.transcript.received
-            self._note(talk, case.path, case)
+            result.transcript = shown(conversation.transcript)
+            result.bytes_sent, result.bytes_received = conversation.transcript.sent, conversation.transcript.received
+            self._note(conversation, case.path, case)
         return result
 
-    def _converse(self, case: Case, talk: Talk, settle: bool) -> CaseResult:
+    def _converse(self, case: Case, conversation: Conversation, settle: bool) -> CaseResult:
         assert case.run is not None
         try:
             try:
-                case.run(talk)
-                if settle and not talk.monitor.leaving:
-                    talk.settle()
+                case.run(conversation)
+                if settle and not conversation.monitor.leaving:
+                    conversation.settle()
             except (LookupError, TypeError, AttributeError, ValueError, StopIteration) as error:
                 if isinstance(error, UnicodeError):
                     raise
                 raise CaseFailed(
                     f"what came has not the shape that is due ({type(error).__name__}: {error})",
                     case.requirement,
-                    " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in talk.received[-4:]),
+                    " | ".join(
+                        each.raw.decode("utf-8", "backslashreplace")[:200] for each in conversation.received[-4:]
+                    ),
                 ) from None
         except NotApplicable as reason:
             return self._result(case, SKIPPED, str(reason))
@@ -465,14 +465,14 @@ class Run:
                 # A program that started in other conversations may have met a handshake that its pipe cut by chance.
                 if failed.timed_out or (isinstance(failed, DiedAtStart) and case.path != HANDSHAKE):
                     self._late.add(case.path)
-            _look_again(talk)
+            _look_again(conversation)
             if isinstance(failed, SlowStart) and case.path != HANDSHAKE:
                 return self._result(case, BLOCKED, f"blocked by {HANDSHAKE}: {failed.why}", failed.expected, "nothing")
-            for cause in (each for code in _EXPLAINS for each in talk.findings if each.code == code):
+            for cause in (each for code in _EXPLAINS for each in conversation.findings if each.code == code):
                 watch = self._watch_of(cause)
                 if watch is not None and cause.code not in case.watch:
                     return self._result(case, BLOCKED, f"blocked by {watch.path}: {cause.detail}", failed.expected)
-            silent = why_silent(talk) if failed.timed_out else None
+            silent = why_silent(conversation) if failed.timed_out else None
             if failed.culprit is not None and failed.culprit != case.path:
                 why = f"blocked by {failed.culprit}: {failed.why}"
                 return self._result(case, BLOCKED, why, failed.expected, failed.received)
@@ -480,7 +480,7 @@ class Run:
                 why = f"blocked by {silent[0]}: {silent[1]}: {failed.why}"
                 return self._result(case, BLOCKED, why, failed.expected, failed.received)
             return self._result(case, FAILED, failed.why, failed.expected, failed.received)
-        broken = next((finding for finding in talk.findings if finding.code in case.watch), None)
+        broken = next((finding for finding in conversation.findings if finding.code in case.watch), None)
         if broken is not None:
             self._broke[case.path] = broken
             return self._result(case, FAILED, broken.text, case.title, broken.detail)
@@ -508,23 +508,23 @@ class Run:
     # ---- what is watched ----
 
     def _exercise(self, programs: Programs, limit: float) -> None:
-        with programs.talk(limit) as talk:
+        with programs.conversation(limit) as conversation:
             try:
-                exercise(talk, self.target.knows)
+                exercise(conversation, self.target.knows)
             except Halted:
                 pass  # the finding is noted below
             except CaseFailed as failed:  # the cases find the fault
                 self._is_cut_short = failed.timed_out
-            self._note(talk, "an ordinary day's work")
-            if talk.kind == "bolt" and not talk.monitor.finished and not talk.received.emits:
+            self._note(conversation, "an ordinary day's work")
+            if conversation.kind == "bolt" and not conversation.monitor.finished and not conversation.received.emits:
                 self._look_for_its_kind(programs)
-            if not self.target.contract and set(talk.monitor.finished.values()) == {"fail"}:
+            if not self.target.contract and set(conversation.monitor.finished.values()) == {"fail"}:
                 self.notes.append(
-                    "the bolt failed every tuple that it was given: --tuple says what it takes, --output what it emits"
+                    "the bolt failed every tuple that it was given: --tuple is for what it takes, --output for what it emits"
                 )
 
     def _wait_for_acks(self, programs: Programs, watched: Sequence[Case], results: Mapping[str, CaseResult]) -> None:
-        """Give an ordinary bolt the whole limit for an ack or fail, if none has come yet and they are to be judged."""
+        """Give an ordinary bolt the whole limit for an ack or fail, if there is none yet and they are judged."""
         if self.target.kind == "spout" or self.target.contract or ACKS in results:
             return
         judged = {code.partition(".")[0] for case in watched for code in case.watch}
@@ -532,20 +532,20 @@ class Run:
             case = next(case for case in all_cases("bolt") if case.path == ACKS)
             self._play(programs, case, self.target.timeout)
 
-    def _note(self, talk: Talk, where: str, case: Case | None = None) -> None:
+    def _note(self, conversation: Conversation, where: str, case: Case | None = None) -> None:
         """Store what the watched requirements are judged by."""
         with self._lock:
-            self._seen += len(talk.received)
-            for message in talk.received:
+            self._seen += len(conversation.received)
+            for message in conversation.received:
                 self._kinds.add(message.command)
                 if message.command == "emit" and message.task is not None:
                     self._kinds.add("direct")
                 if message.command == "emit" and message.anchors:
                     self._kinds.add("anchors")
-            if any(finding.code == "emit.late" for finding in talk.findings):
-                _look_again(talk)
-            shifted = any(finding.code == "sync.twice" for finding in talk.findings)
-            for finding in talk.findings:
+            if any(finding.code == "emit.late" for finding in conversation.findings):
+                _look_again(conversation)
+            shifted = any(finding.code == "sync.twice" for finding in conversation.findings)
+            for finding in conversation.findings:
                 if shifted and finding.code == "emit.late":
                     continue  # the answers were one too early since the second sync
                 if case is not None and finding.code not in case.watch and case.path.startswith(_FORMED):
@@ -614,7 +614,7 @@ class Run:
 
 
 def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
-    """Return the cases in groups, each behind those that its cases depend on."""
+    """Return the cases in groups, each after those that its cases depend on."""
     left = list(cases)
     while left:
         paths = {case.path for case in left}
@@ -623,17 +623,17 @@ def _in_turn(cases: Sequence[Case]) -> Iterator[list[Case]]:
         left = [case for case in left if paths.intersection(case.after)]
 
 
-def _look_again(talk: Talk) -> None:
-    """Look whether a second sync, which may not have come before the next command, shifted a spout's answers."""
-    if talk.kind == "spout" and not any(finding.code == "sync.twice" for finding in talk.findings):
+def _look_again(conversation: Conversation) -> None:
+    """Read a late second sync, which shifts a spout's answers."""
+    if conversation.kind == "spout" and not any(finding.code == "sync.twice" for finding in conversation.findings):
         try:
-            talk.linger()
+            conversation.linger()
         except Halted:
             pass  # the finding is noted
 
 
 def _blame_the_first(result: CaseResult, results: Mapping[str, CaseResult]) -> None:
-    """Let a case that is blocked by a blocked one be blocked by what blocks that one."""
+    """Name the first blocker of a case that is blocked by a blocked one."""
     passed = {result.path}
     while result.status == BLOCKED:
         blocker = results.get(_culprit(result))
@@ -659,23 +659,23 @@ def _culprit(result: CaseResult) -> str:
     return result.why.split(" ")[2].rstrip(":")
 
 
-def shown(transcript: Transcript) -> list[Said]:
+def shown(transcript: Transcript) -> list[TranscriptEntry]:
     """Return a conversation for the report, of a long one its beginning and its end.
 
     Args:
         transcript: The conversation.
     """
-    said = [
-        Said(direction, _text(data), round(at, 6), len(data))
+    entries = [
+        TranscriptEntry(direction, _text(data), round(at, 6), len(data))
         for number, ((direction, data), at) in enumerate(zip(transcript, transcript.times, strict=True))
         if min(number, len(transcript) - 1 - number) < _MAX_MESSAGES
     ]
-    left_out = len(transcript) - len(said) + transcript.forgotten
+    left_out = len(transcript) - len(entries) + transcript.forgotten
     if left_out:
-        middle = said[_MAX_MESSAGES - 1]
-        between = transcript.sent + transcript.received - sum(each.size for each in said)
-        said.insert(_MAX_MESSAGES, Said("…", f"{left_out} messages", middle.seconds, between))
-    return said
+        middle = entries[_MAX_MESSAGES - 1]
+        between = transcript.sent + transcript.received - sum(each.size for each in entries)
+        entries.insert(_MAX_MESSAGES, TranscriptEntry("…", f"{left_out} messages", middle.seconds, between))
+    return entries
 
 
 def _text(data: bytes) -> str:

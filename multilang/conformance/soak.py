@@ -11,19 +11,17 @@ from time import monotonic
 
 from multilang.conformance.cases import all_cases
 from multilang.conformance.errors import CaseFailed, Halted
-from multilang.conformance.random_talks import RandomTalk, random_talk
+from multilang.conformance.random_conversations import RandomConversation, random_conversation
 from multilang.conformance.result import FAILED, PASSED, CaseResult, Result
 from multilang.conformance.runner import Run, shown
 from multilang.conformance.target import Programs, Target
 
-_SHORTEST = (
-    200  # actions of a soak's shortest conversations; each is twice as long as the one before, then it begins again
-)
+_SHORTEST = 200  # actions of a soak's shortest conversations; each is twice as long as the one before, and after the longest the shortest follows
 _LENGTHS = 7
 _FUZZED = 40  # random messages of one conversation
-_MOST_FAILURES = 5  # after which the others would only say the same again
+_MOST_FAILURES = 5  # after which the others would only repeat them
 _REQUIREMENT = {
-    "soak": "A legal conversation in any order, cut anywhere, is answered as the protocol says.",
+    "soak": "A legal conversation in any order, cut anywhere, is answered as the protocol demands.",
     "fuzz": "Any value, and any way in which JSON may spell it, is read and written as it is.",
 }
 
@@ -106,40 +104,40 @@ class RandomRun:
         plan, kind = self.plan, self.target.kind
         actions = plan.actions(number)
         start = monotonic()
-        with programs.talk(self.target.timeout) as talk:
+        with programs.conversation(self.target.timeout) as conversation:
             random = Random(f"{plan.what} {plan.seed} {number}")
             odd = plan.what == "fuzz"
-            each = random_talk(kind)(talk, self.target.knows, random, actions, odd)
+            each = random_conversation(kind)(conversation, self.target.knows, random, actions, odd)
             failure = _failure(each, kind, until)
-            self._messages += len(talk.transcript.times) + talk.transcript.forgotten
+            self._messages += len(conversation.transcript.times) + conversation.transcript.forgotten
             title = f"conversation {number} of seed {plan.seed}, {each.done} of its {actions} actions"
             result = CaseResult(
                 *(f"{plan.what}/{number}", "Random conversations", "MUST", title, _REQUIREMENT[plan.what]),
                 *("all requirements together", FAILED if failure else PASSED),
                 seconds=round(monotonic() - start, 3),
-                bytes_sent=talk.transcript.sent,
-                bytes_received=talk.transcript.received,
+                bytes_sent=conversation.transcript.sent,
+                bytes_received=conversation.transcript.received,
             )
             if failure is not None:
                 result.why = f"{failure.why}; to play it again, alone: --{plan.what} {self._size()} --seed {plan.seed} --number {number}"
                 result.expected, result.received = failure.expected, failure.received
-                result.transcript = shown(talk.transcript)
+                result.transcript = shown(conversation.transcript)
         return result
 
     def _size(self) -> str:
         return f"{self.plan.seconds:g}s" if self.plan.what == "soak" else str(self.plan.messages)
 
 
-def _failure(talk: RandomTalk, kind: str, until: float | None) -> CaseFailed | None:
+def _failure(conversation: RandomConversation, kind: str, until: float | None) -> CaseFailed | None:
     """Have a conversation. Return its failure, or None."""
     try:
-        talk.play(until)
+        conversation.play(until)
     except CaseFailed as failed:
         return failed
     except Halted as halted:
         return CaseFailed(halted.finding.detail, "what the protocol allows", halted.finding.code)
     levels = {code: case.level for case in all_cases(kind) for code in case.watch}
-    for finding in talk.talk.findings:
+    for finding in conversation.conversation.findings:
         if levels.get(finding.code) == "MUST":
             return CaseFailed(finding.detail, "what the protocol allows", finding.code)
     return None

@@ -1,4 +1,4 @@
-"""A program that fell silent: why?
+"""The reason for which a program fell silent.
 
 What is sent here to find that out, Storm does not send. So it ends the conversation, it only names what has failed already,
 and nothing that is found meanwhile counts.
@@ -12,16 +12,16 @@ from multilang.conformance.errors import CaseFailed, Halted
 from multilang.conformance.world import SINK_TASKS, framed, storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 # The cases of an emit whose task ids are declined, and of many tuples, each of which is acked.
 DECLINED = {"bolt": "bolt/task_ids/16", "spout": "spout/task_ids/11"}
 LOST = "bolt/ack/5"
-_GLANCE = 1.0  # seconds in which it goes on with what it is sent; no verdict depends on it, only its name
+_GLANCE = 1.0  # seconds in which it continues after what it is sent; no verdict depends on it, only its name
 
 
-def why_silent(t: Talk) -> tuple[str, str] | None:
-    """Find out why a program says nothing more. This ends the conversation.
+def why_silent(t: Conversation) -> tuple[str, str] | None:
+    """Find out why a program sends nothing more. This ends the conversation.
 
     Args:
         t: The conversation in which it fell silent.
@@ -35,7 +35,7 @@ def why_silent(t: Talk) -> tuple[str, str] | None:
         if _waits_for_declined_ids(t):
             return DECLINED[t.kind], "it waits for task ids that its emit declined"
         if _has_lost_a_tuple(t):
-            return LOST, "it neither acks nor fails a tuple, and acks the same one when it comes again"
+            return LOST, "it neither acks nor fails a tuple, and acks the same one when it is sent again"
     except (CaseFailed, Halted):
         pass
     finally:
@@ -44,16 +44,16 @@ def why_silent(t: Talk) -> tuple[str, str] | None:
     return None
 
 
-def _waits_for_declined_ids(t: Talk) -> bool:
-    """Return whether it goes on when it gets task ids that its last emit declined."""
+def _waits_for_declined_ids(t: Conversation) -> bool:
+    """Return whether it continues when it gets task ids that its last emit declined."""
     t.linger()
     last = next((message for message in reversed(t.received) if message.command != "sync"), None)
     if last is None or last.command != "emit" or last.task is not None or last.value.get("need_task_ids") is not False:
         return False
-    before = _said(t)
-    t.say(framed(storm_text(SINK_TASKS[:1])))
+    before = _messages(t)
+    t.send(framed(storm_text(SINK_TASKS[:1])))
     try:
-        t.wait(lambda: _said(t) > before or None, "what it does with task ids that it declined")
+        t.wait(lambda: _messages(t) > before or None, "what it does with task ids that it declined")
     except CaseFailed as failure:
         if not failure.timed_out:
             raise
@@ -61,8 +61,8 @@ def _waits_for_declined_ids(t: Talk) -> bool:
     return True
 
 
-def _has_lost_a_tuple(t: Talk) -> bool:
-    """Return whether it acks or fails the tuple that it was sent last when it comes once more, and not the one that came before."""
+def _has_lost_a_tuple(t: Conversation) -> bool:
+    """Return whether it acks or fails the last tuple when it is sent once more, but not its first copy."""
     if t.kind == "spout" or not t.world.contract or len(t.monitor.pending) != 1:
         return False
     [id] = t.monitor.pending
@@ -72,11 +72,11 @@ def _has_lost_a_tuple(t: Talk) -> bool:
         return False
     again = t.new_id()
     t.will_finish(again)
-    t.say(sent.replace(id.encode(), again.encode()))
+    t.send(sent.replace(id.encode(), again.encode()))
     t.finished(again)
     return id not in t.monitor.finished
 
 
-def _said(t: Talk) -> int:
-    """Return the number of messages, for a bolt without its signs of life."""
+def _messages(t: Conversation) -> int:
+    """Return the number of messages, for a bolt without its syncs."""
     return len(t.received) - (t.syncs if t.kind == "bolt" else 0)

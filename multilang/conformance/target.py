@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from multilang.conformance.child import StartedProgram
-from multilang.conformance.talk import Talk
+from multilang.conformance.conversation import Conversation
 from multilang.conformance.world import COMPONENT, SENTENCE, World
 
 TIMEOUT = 10.0  # seconds that an answer may take
@@ -67,7 +67,7 @@ class Programs:
         self._ahead = ahead
         self._folder = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
         self._lock = threading.Lock()
-        self._live: set[StartedProgram] = set()
+        self._running: set[StartedProgram] = set()
         self._spare: list[StartedProgram] = []
         self._closed = False
 
@@ -82,23 +82,25 @@ class Programs:
         """End every process, and start no more."""
         with self._lock:
             self._closed = True
-            live, self._live = self._live, set()
-        for child in live:
+            running, self._running = self._running, set()
+        for child in running:
             child.kill()
 
     @contextmanager
-    def talk(self, timeout: float, env: Mapping[str, str] | None = None, **changes: Any) -> Iterator[Talk]:
+    def conversation(
+        self, timeout: float, env: Mapping[str, str] | None = None, **changes: Any
+    ) -> Iterator[Conversation]:
         """Have a conversation with a new process, whose group is killed at the end. ``changes``: of the target."""
         target = replace(self.target, **changes) if changes else self.target
         child = self._start(env) if env else self._take()
         try:
-            talk = Talk(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
-            talk.start_timeout = max(timeout, self.start_timeout)
-            yield talk
+            conversation = Conversation(child, target.world(), tempfile.mkdtemp(dir=self._folder.name), timeout)
+            conversation.start_timeout = max(timeout, self.start_timeout)
+            yield conversation
         finally:
             child.kill()
             with self._lock:
-                self._live.discard(child)
+                self._running.discard(child)
 
     def _take(self) -> StartedProgram:
         with self._lock:
@@ -116,5 +118,5 @@ class Programs:
             if self._closed:
                 child.kill()
                 raise KeyboardInterrupt
-            self._live.add(child)
+            self._running.add(child)
         return child

@@ -43,7 +43,7 @@ SOURCES: dict[str, list[str]] = {
 
 @dataclass
 class World:
-    """The topology as the program is told of it. ``streams``: None when the program's streams are not known."""
+    """The topology as the handshake describes it. ``streams``: None when the program's streams are not known."""
 
     kind: str = "bolt"
     component: str = COMPONENT
@@ -69,7 +69,7 @@ class World:
                 targets[name] = {}
             else:
                 targets[name] = {SINK: {"type": "SHUFFLE"}}
-        told: dict[str, Any] = {
+        context: dict[str, Any] = {
             **self.old_context(),
             "componentid": self.component,
             "streams": list(streams),
@@ -79,10 +79,10 @@ class World:
             "source->stream->fields": {},
         }
         if self.kind == "bolt":
-            told["source->stream->grouping"] = {SOURCE: {name: {"type": "SHUFFLE"} for name in SOURCES}}
-            told["source->stream->grouping"][SOURCE]["other"] = {"type": "FIELDS", "fields": ["steps"]}
-            told["source->stream->fields"] = {SOURCE: SOURCES}
-        return told
+            context["source->stream->grouping"] = {SOURCE: {name: {"type": "SHUFFLE"} for name in SOURCES}}
+            context["source->stream->grouping"][SOURCE]["other"] = {"type": "FIELDS", "fields": ["steps"]}
+            context["source->stream->fields"] = {SOURCE: SOURCES}
+        return context
 
     def old_context(self) -> dict[str, Any]:
         """Return the context as it was before 0.10: the task's id, and the component of each task."""

@@ -87,7 +87,7 @@ def _dsl(forms: list[Any], name: str) -> str:
             raise ValueError(f"it has more than {_MAX_COMPONENTS:,} components")
     attributes = {spec.attribute for spec in specs.values()}
     if len(attributes) < len(specs) or not all(map(str.isidentifier, attributes)):
-        raise ValueError("components' names can't be told apart as names of Python")
+        raise ValueError("two components have the same name in Python")
     imports: list[str] = []
     outputs: list[str] = []
     lines: list[str] = []

@@ -1,4 +1,4 @@
-"""The files of a project that are looked at: a stranger's, so that no link is followed and no pipe is read."""
+"""The files of a project that are searched. The project is not trusted: no link is followed, and no pipe is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def python_files(root: str) -> list[str]:
 
 
 def why_unread(path: str) -> str:
-    """Return why a file is not looked at; empty if it is. The project may be a stranger's, and a pipe has no end."""
+    """Return why a file is not looked at; empty if it is. The project is not trusted, and a pipe has no end."""
     try:
         about = os.lstat(path)
     except OSError as error:

@@ -71,7 +71,7 @@ def _outputs_given(root: str) -> Iterator[str]:
             try:
                 yield from _OUTPUTS.findall(dsl_of(path))
             except (OSError, ValueError):
-                continue  # which findings() tells
+                continue  # which findings() reports
         elif path.endswith(".py"):
             with open(path, encoding="utf-8", errors="replace") as file:
                 yield from _OUTPUTS.findall(file.read())

@@ -9,8 +9,8 @@ import warnings
 
 from multilang.migrate.files import why_unread
 from multilang.migrate.finding import Finding
-from multilang.migrate.gone import divisions, gone_names
 from multilang.migrate.python2 import ABSTRACT, finds_neighbours
+from multilang.migrate.removed import divisions, removed_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_i
 _WITHOUT_PYTHON_3 = {
     "nose": "it imports nose, which does not run on Python 3.10 and later",
     "pyleus": "it imports Pyleus, whose programs don't run here as they are",
-    "streamparse.base": "it imports streamparse.base, which is gone since streamparse 3",
-    "streamparse.ipc": "it imports streamparse.ipc, which is gone since streamparse 3",
+    "streamparse.base": "it imports streamparse.base, which was removed in streamparse 3",
+    "streamparse.ipc": "it imports streamparse.ipc, which was removed in streamparse 3",
 }
 _INSTEAD = {
     "nose": "write assert, which pytest explains, or move the tests to a file of their own",
@@ -60,7 +60,7 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
     bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     alone = finds_neighbours(path)
     own = _own_names(tree)
-    yield from gone_names(path, tree, bound)
+    yield from removed_names(path, tree, bound)
     if _divided_as_python_2(f"{path}.bak"):
         yield from divisions(path, tree)
     for node in ast.walk(tree):
@@ -68,7 +68,7 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
             yield from _in_import(path, root, node, alone)
         elif isinstance(node, ast.Attribute) and _dotted(node) in _OLD_TWEEPY:
             fix = "write tweepy<4 among the requirements, or a subclass of tweepy.StreamingClient"
-            yield Finding(path, node.lineno, "it uses tweepy.StreamListener, which is gone since tweepy 4", fix, False)
+            yield Finding(path, node.lineno, "it uses tweepy.StreamListener, which was removed in tweepy 4", fix, False)
         elif isinstance(node, ast.Attribute) and _dotted(node) == "sys.setdefaultencoding":
             what = "Python 3 has no sys.setdefaultencoding, and its default is UTF-8"
             yield Finding(path, node.lineno, what, "leave it out; --fix does")
@@ -85,7 +85,7 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
 
 
 def _divided_as_python_2(path: str) -> bool:
-    """Return whether the file that ``--fix`` kept is one of Python 2, with its division."""
+    """Return whether the file that ``--fix`` saved is one of Python 2, with its division."""
     if why_unread(path):
         return False
     try:
@@ -99,7 +99,7 @@ def _divided_as_python_2(path: str) -> bool:
         return True
     except (OSError, ValueError, RecursionError, MemoryError):
         return False
-    return next(gone_names(path, tree, _imported(tree)), None) is not None
+    return next(removed_names(path, tree, _imported(tree)), None) is not None
 
 
 def is_old_storm(path: str) -> bool:
@@ -119,7 +119,7 @@ def _imported(tree: ast.AST) -> set[str]:
 
 
 def _own_names(tree: ast.AST) -> set[str]:
-    """Return the names that a file imports from this library itself: what is said about the layer does not hold there."""
+    """Return the names that a file imports from this library itself: findings about the layer do not hold there."""
     return {
         alias.asname or alias.name
         for node in ast.walk(tree)
@@ -134,9 +134,11 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom, alone: b
         return
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
     for name in names:
-        for gone, what in _WITHOUT_PYTHON_3.items():
-            if f"{name}.".startswith(f"{gone}."):
-                yield Finding(path, node.lineno, what, _INSTEAD[gone], node.col_offset == 0)  # inside, it may never run
+        for removed, what in _WITHOUT_PYTHON_3.items():
+            if f"{name}.".startswith(f"{removed}."):
+                yield Finding(
+                    path, node.lineno, what, _INSTEAD[removed], node.col_offset == 0
+                )  # inside, it may never run
     if names == ["collections"] and isinstance(node, ast.ImportFrom):
         for moved in sorted(ABSTRACT.intersection(alias.name for alias in node.names)):
             what = f"Python 3.10 and later have no {moved} in collections"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MAX_INCLUDED = 100
 _MAX_BYTES = 4 << 20
 _LAYER = re.compile(r"(?i)^(streamparse|pystorm)\b(?![-_.][a-z0-9])")
-_INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
+INCLUDE = re.compile(r"^(?:-r|--requirement)[= ]?\s*(\S+)")
 _SOURCE = re.compile(r"^(-e|--editable)\b|^[a-z]+\+|(?<!\w)git://|^\.{0,2}/|@\s*[a-z]+\+")
 
 
@@ -42,7 +42,7 @@ def in_requirements(path: str, root: str) -> Iterator[Finding]:
             what = f"{text} names sources instead of a wheel, which a jar can't hold"
             fix = "name a version that has a wheel, or, if it needs no compiler, give --build to multilang package"
             yield Finding(file, line, what, fix)
-        elif _INCLUDE.match(text):
+        elif INCLUDE.match(text):
             what = f"{text} names a file that is not looked at: it is not in the project, or too large"
             yield Finding(file, line, what, "look at it by hand", False)
 
@@ -62,13 +62,12 @@ def requirements_in(path: str, root: str, seen: set[str] | None = None) -> list[
         OSError: It can't be read.
         ValueError: It is no text.
     """
-    with open(path, encoding="utf-8-sig") as file:
-        lines = [re.sub(r"(^|\s)#.*", "", line).strip() for line in file]
+    lines = lines_in(path)
     seen = set() if seen is None else seen
     seen.add(os.path.realpath(path))
     found: list[tuple[str, int, str]] = []
     for number, line in enumerate(lines, 1):
-        included = _INCLUDE.match(line)
+        included = INCLUDE.match(line)
         if included is not None:
             other = os.path.join(os.path.dirname(path), included[1])
             if os.path.realpath(other) in seen:
@@ -80,6 +79,20 @@ def requirements_in(path: str, root: str, seen: set[str] | None = None) -> list[
         elif line and (not line.startswith("-") or _SOURCE.match(line)) and not _LAYER.match(line):
             found.append((path, number, line))
     return found
+
+
+def lines_in(path: str) -> list[str]:
+    """Return the lines of a file of requirements, without comments.
+
+    Args:
+        path: The file.
+
+    Raises:
+        OSError: It can't be read.
+        ValueError: It is no text.
+    """
+    with open(path, encoding="utf-8-sig") as file:
+        return [re.sub(r"(^|\s)#.*", "", line).strip() for line in file]
 
 
 def _is_part(path: str, root: str) -> bool:

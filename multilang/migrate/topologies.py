@@ -35,7 +35,7 @@ def from_clojure(root: str) -> list[str]:
             try:
                 text = dsl_of(path)
             except (OSError, ValueError):
-                continue  # which findings() tells
+                continue  # which findings() reports
             with open(new, "x", encoding="utf-8") as file:
                 file.write(text)
             made.append(new)

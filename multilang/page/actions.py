@@ -1,4 +1,4 @@
-"""The buttons that change something: each asks first, and says what came of it."""
+"""The buttons that change something: each asks first, and reports the result."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Action:
             return
         try:
             await asyncio.to_thread(self.do)
-        except Exception as error:  # noqa: BLE001 - whatever it is, who asked for it is told
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is shown to the user
             ui.notify(
                 masked_text(f"{self.name}: {error}"), type="negative", multi_line=True, timeout=0, close_button="Close"
             )

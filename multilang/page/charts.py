@@ -22,14 +22,14 @@ BUSY = 0.9
 """The capacity from which on a component is a bottleneck."""
 
 _WIDTH, _HEIGHT = 168, 58  # of a node in a graph without zoom, in pixels
-_LETTERS = 18  # of an id and its number of tasks: for more, if they are wide ones, a node has no room
+_LETTERS = 18  # of an id and its number of tasks: for more, if they are wide ones, a node is too small
 _ACROSS, _DOWN = 248, 92  # between the middles of two nodes
 _BESIDE, _ABOVE = (_WIDTH / 2 + 8) / _ACROSS, (_HEIGHT / 2 + 16) / _DOWN  # from a node's middle to the graph's edge
 
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours that can be told apart with any kind of sight. Each meaning is also written or drawn.
+    """Colours that are distinct with any kind of sight. Each meaning is also written or drawn.
 
     Attributes:
         text, dim, line, node: Of texts, of less important ones, of edges, and of a node that does nothing.
@@ -118,7 +118,7 @@ def _layout(status: RunStatus) -> Layout:
 
 
 def _box(plan: Layout) -> tuple[float, float, float, float]:
-    """Return the left, right, upper and lower edge of the graph, with room around the nodes."""
+    """Return the left, right, upper and lower edge of the graph, with a margin around the nodes."""
     places = [*plan.places.values(), *(bend for bends in plan.bends.values() for bend in bends)]
     across, down = [x for x, _ in places], [y for _, y in places]
     return (
@@ -151,8 +151,8 @@ def _way(
 
 def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool) -> dict[str, Any]:
     is_alarm = bool(each.failed or each.restarts) or (each.capacity or 0) >= BUSY
-    room = _LETTERS - len(f" ×{each.tasks}")
-    title = each.id if len(each.id) <= room else f"{each.id[: room // 2 - 1]}…{each.id[-(room - room // 2) :]}"
+    limit = _LETTERS - len(f" ×{each.tasks}")
+    title = each.id if len(each.id) <= limit else f"{each.id[: limit // 2 - 1]}…{each.id[-(limit - limit // 2) :]}"
     lines = [f"{{title|{title}}}{{dim| ×{each.tasks}}}", f"{{figures|{per_second(each.rate)}}}"]
     if each.capacity is not None:
         lines[-1] += f"{{dim|  busy {percent(each.capacity)}}}"

@@ -1,6 +1,6 @@
 """The process that serves the page of a run in its parent process.
 
-Each line that it writes to its standard output is a question, and the parent answers each by a line of JSON: the
+Each line that it writes to its standard output is a request, and the parent answers each by a line of JSON: the
 status, or null. The first line that it writes is the page's address. When its standard input ends, the run is over.
 """
 
@@ -31,19 +31,19 @@ class Parent:
         self._out = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)  # whatever else prints must not break the conversation
         self._answers: asyncio.Queue[str] = asyncio.Queue()
-        self.is_gone = asyncio.Event()
+        self.has_ended = asyncio.Event()
         self.feed = Feed(self._ask)
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """Write a line to the parent."""
         self._out.write(line + "\n")
         self._out.flush()
 
     async def _ask(self) -> RunStatus | None:
-        self.say("status")
+        self.send("status")
         line = await self._answers.get()
         if not line:
-            self.is_gone.set()
+            self.has_ended.set()
             return None
         document = json.loads(line)
         if document is not None and "error" in document:
@@ -88,9 +88,9 @@ def main() -> None:
             RunView(parent.feed, {}, await prefers_dark())
 
     try:
-        serve(host, port, build, lambda url: parent.say(json.dumps({"url": url})), parent.run)
+        serve(host, port, build, lambda url: parent.send(json.dumps({"url": url})), parent.run)
     except ConfigError as error:
-        parent.say(json.dumps({"error": str(error)}))
+        parent.send(json.dumps({"error": str(error)}))
 
 
 if __name__ == "__main__":

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from multilang.page.actions import Action
     from multilang.shipping.nimbus import Nimbus
 
-EVERY_SECS = 2.0  # between two questions to Nimbus about a topology, while somebody looks at it
+EVERY_SECS = 2.0  # between two requests to Nimbus for a topology, while somebody watches it
 
 
 class Connection:
-    """A connection to Nimbus that several threads use in turn, and that is made anew after an error.
+    """A connection to Nimbus that several threads use in turn, and that is opened again after an error.
 
     Args:
         connect: Makes the connection.
@@ -41,7 +41,7 @@ class Connection:
             try:
                 return question(self._nimbus)
             except ShippingError:
-                self._nimbus.close()  # it may be gone; the next question comes by a new connection
+                self._nimbus.close()  # it may be closed; the next request opens a new connection
                 self._nimbus = None
                 raise
 

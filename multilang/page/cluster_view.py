@@ -59,10 +59,10 @@ class ClusterView:
             summary = await self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is shown, and asked again
             when = f" What is shown is of {strftime('%H:%M:%S', localtime(self._at))}." if self._at else ""
-            self._banner.say(f"The cluster can't be asked: {error}. The page asks again.{when}", self._palette.alarm)
+            self._banner.show(f"The cluster can't be asked: {error}. The page asks again.{when}", self._palette.alarm)
             return
         self._at = time()
-        self._banner.say("", self._palette.alarm)
+        self._banner.show("", self._palette.alarm)
         leader = next((each for each in summary.nimbuses if each.isLeader), None)
         self._title.text = "Storm" if leader is None else f"Storm {leader.version} on {leader.host}:{leader.port}"
         topologies = [

@@ -1,4 +1,4 @@
-"""A run's status as a page sees it: asked for once a second while somebody looks, with what the last minutes showed."""
+"""A run's status as a page shows it: polled once a second while somebody watches, with the curves of the last minutes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from multilang.engine.status import ComponentStatus, RunStatus
 
 EVERY_SECS = 1.0
-KEPT_SECS = 300.0  # of the curves
+CURVE_SECS = 300.0
 _COLUMNS = ("rate", "failed", "pending", "latency_ms", "capacity")
 
 
@@ -50,18 +50,18 @@ class Feed:
         self.curves = Curves()
 
     def watch(self) -> None:
-        """Count one more who looks."""
+        """Count one more watcher."""
         self._watchers += 1
         self._is_watched.set()
 
     def unwatch(self) -> None:
-        """Count one less."""
+        """Count one watcher less."""
         self._watchers -= 1
         if self._watchers <= 0:
             self._is_watched.clear()
 
     async def follow(self) -> None:
-        """Ask for the status again and again while somebody looks, until the run is over."""
+        """Poll the status while somebody watches, until the run is over."""
         while not self.is_over:
             await self._is_watched.wait()
             await self.refresh()
@@ -108,7 +108,7 @@ class Curves:
         self.components: dict[str, dict[str, list[float | None]]] = {}
 
     def add(self, status: RunStatus) -> None:
-        """Take over the intervals of a status that are not known yet, and forget what is old."""
+        """Add the new intervals of a status, and drop old ones."""
         history = status.history
         begin = bisect_right(history.at, self.at[-1]) if self.at else 0
         known, new = len(self.at), len(history.at) - begin
@@ -119,7 +119,7 @@ class Curves:
             for name, column in columns.items():
                 values = getattr(series, name)[begin:]
                 column.extend(values or [None] * new)
-        old = bisect_right(self.at, self.at[-1] - KEPT_SECS) if self.at else 0
+        old = bisect_right(self.at, self.at[-1] - CURVE_SECS) if self.at else 0
         if old:
             del self.at[:old]
             for columns in self.components.values():
@@ -135,7 +135,7 @@ def traffic(
     Args:
         before: The status of some seconds ago; None: there was none.
         now: The status.
-        last: The result for the status before, which is kept if no time has passed.
+        last: The result for the status before, which is returned if no time has passed.
     """
     rates: dict[tuple[str, str, str], float | None] = {}
     counts = {} if before is None else dict(_counted(before))

@@ -1,4 +1,4 @@
-"""The page's door: who comes without the token of its address sees and does nothing."""
+"""The page's authentication: without the token of its address, a client sees and does nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Guard:
 
     The cookie belongs to a path that is drawn at random, under which the application is found: a browser sends cookies to
     every port of a host, and so to other accounts' servers, but not without this path. Other sites can't use the cookie: it
-    is sent to this page's own requests alone, and these say where they are from.
+    is sent to this page's own requests alone, which carry their origin.
 
     Args:
         app: The application.
@@ -93,6 +93,6 @@ class Guard:
         return found is not None and is_secret(found.value, self.token)
 
     def _is_own(self, fields: dict[str, str], kind: str) -> bool:
-        """Return whether a request comes from the page itself, as far as the browser says where it comes from."""
-        says = kind == "http" or "origin" in fields  # as every browser does for a WebSocket
-        return says and asks_for(fields, self._hosts) and not is_from_elsewhere(fields)
+        """Return whether a request comes from the page itself, by the origin that the browser sends."""
+        has_origin = kind == "http" or "origin" in fields  # which every browser sends for a WebSocket
+        return has_origin and asks_for(fields, self._hosts) and not is_from_elsewhere(fields)

@@ -61,7 +61,7 @@ class RunPage:
 
     @property
     def is_watched(self) -> bool:
-        """True if somebody looks, or did so a moment ago."""
+        """True if the page is watched, or was a moment ago."""
         return monotonic() < self._asked_at + WATCHED_SECS
 
     def close(self, last: RunStatus | None = None) -> None:
@@ -99,7 +99,7 @@ class RunPage:
             try:
                 self._to.write(line)
                 self._to.flush()
-            except (OSError, ValueError):  # the page's process is gone: the run goes on without it
+            except (OSError, ValueError):  # the page's process has ended: the run continues without it
                 return False
         return True
 

@@ -104,7 +104,9 @@ def _untangle(
         neighbours = behind if there else ahead
         place = {each: n - (len(row) - 1) / 2 for row in rows for n, each in enumerate(row)}
         for row in rows if there else rows[::-1]:
-            average = {each: _average([place[near] for near in neighbours.get(each, ())], place[each]) for each in row}
+            average = {
+                each: _average([place[other] for other in neighbours.get(each, ())], place[each]) for each in row
+            }
             row.sort(key=average.__getitem__)
             place.update({each: n - (len(row) - 1) / 2 for n, each in enumerate(row)})
 

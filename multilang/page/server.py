@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 TRIES = 100  # ports from the given one on
-_RECONNECT_SECS = 20.0  # for a browser, or a busy machine, before the page begins anew, and with it its open dialogs
+_RECONNECT_SECS = 20.0  # for a browser, or a busy machine, before the page loads again and its open dialogs are lost
 MAX_ANONYMOUS = 64  # connections that have not shown the token; a browser opens six
 ANONYMOUS_SECS = 10.0  # until a connection has shown the token
 
@@ -49,7 +49,7 @@ def serve(
         ConfigError: No port is free, or NiceGUI is not installed.
     """
     with tempfile.TemporaryDirectory(prefix="multilang-page-") as folder:
-        os.environ["NICEGUI_STORAGE_PATH"] = folder  # nothing is kept, and no folder made where the user stands
+        os.environ["NICEGUI_STORAGE_PATH"] = folder  # nothing is stored, and no folder is made in the working directory
         ui = imported("nicegui", "page", "the page").ui
         import uvicorn
         from fastapi import FastAPI
@@ -72,8 +72,8 @@ def serve(
         config = uvicorn.Config(
             guard,
             http="h11",
-            proxy_headers=False,  # they would say who the client is
-            log_level="error",  # warnings are of what strangers send
+            proxy_headers=False,  # they would set the client's address
+            log_level="error",  # warnings are of requests without authentication
             timeout_graceful_shutdown=1,
         )
         server = uvicorn.Server(config)
@@ -95,7 +95,7 @@ def serve(
 
 
 def _serve_by(server: uvicorn.Server) -> Callable[[socket.socket, Connection], Coroutine[Any, Any, None]]:
-    """Return what serves a connection by a server of uvicorn's until it has shown the token, and is the server's alone, or is gone.
+    """Return what serves a connection by a server of uvicorn's until it has shown the token, or is closed.
 
     It reads by h11, which bounds the head of a request; httptools, which uvicorn prefers, does not.
     """

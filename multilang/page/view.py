@@ -94,7 +94,7 @@ class RunView:
         actions: Name -> what can be done with the run.
         is_dark: Whether the browser asks for a dark page.
         home: The address of the page that this one belongs to; empty: to none.
-        name: The run's name, as long as no status says it.
+        name: The run's name, as long as no status has it.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class RunView:
                 action.button()
             ui.button(icon="contrast", on_click=self._switch_colours).props('flat dense aria-label="Light or dark"')
         self._banner = Banner()
-        self._known = ui.column().classes("w-full items-stretch gap-3")  # empty frames would tell nothing
+        self._known = ui.column().classes("w-full items-stretch gap-3")  # empty frames would show nothing
         with self._known:
             self._build_known()
 
@@ -276,11 +276,11 @@ class RunView:
             text = f"The run is over.{when}"
             ui.query("body").classes("over")
         elif status is None:
-            text = "The topology is being started; it has told nothing yet."
+            text = "The topology is being started; it has no status yet."
         elif status.state == "failed":
-            text = "The topology has failed: the last error says why."
+            text = "The topology has failed: the last error has the reason."
         is_alarm = bool(feed.problem) or (status is not None and status.state == "failed")
-        self._banner.say(text, palette.alarm if is_alarm else palette.line)
+        self._banner.show(text, palette.alarm if is_alarm else palette.line)
 
     def _totals(self, status: RunStatus) -> None:
         latencies = [each.complete_latency_ms for each in status.spouts if each.complete_latency_ms is not None]
@@ -327,7 +327,7 @@ class RunView:
 
 
 def _total(status: RunStatus, name: str, kind: str | None = "spout") -> str:
-    """Return a sum as text; a cluster does not tell all counts."""
+    """Return a sum as text; a cluster does not report all counts."""
     is_known = any(getattr(each, name) is not None for each in status.components if kind in (None, each.kind))
     return number(status.total(name, kind) if is_known else None)
 
@@ -354,13 +354,13 @@ class _ErrorElement(ui.expansion):
 
 
 class Banner:
-    """A line that says what is unusual; it is there only then."""
+    """A line about an unusual state, visible only then."""
 
     def __init__(self) -> None:
         self._label = ui.label("").classes("banner").props('role="status"')
         self._label.visible = False
 
-    def say(self, text: str, colour: str) -> None:
+    def show(self, text: str, colour: str) -> None:
         """Show a text in a frame of a colour; an empty one: nothing."""
         self._label.text = masked_text(text)
         self._label.visible = bool(text)
@@ -429,7 +429,7 @@ def table(columns: dict[str, str], empty: str, key: str = "id") -> ui.table:
     Args:
         columns: The names of the columns, with what stands above each.
         empty: The text in the place of rows, as long as there are none.
-        key: The column that tells rows apart.
+        key: The column whose values identify the rows.
     """
     made = [
         {"name": name, "label": label, "field": name, "align": "left" if name in _OF_TEXT else "right"}

@@ -1,4 +1,4 @@
-"""Projects: a folder with ``multilang.toml``, which says what is run where and with which settings."""
+"""Projects: a folder with ``multilang.toml``, which names what is run where and with which settings."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def find_project(folder: str | os.PathLike[str], pass_by: Callable[[str], object
         The project; None if there is none.
 
     Raises:
-        ConfigError: The file can't be read, says something that can't be, or is one that other accounts may have
+        ConfigError: The file can't be read, has something that can't be, or is one that other accounts may have
             changed (``private.check_code``).
     """
     try:
@@ -78,7 +78,7 @@ class ProjectFile:
         environments: The names of its environments, in the file's order.
 
     Raises:
-        ConfigError: The file can't be read, or says something that can't be.
+        ConfigError: The file can't be read, or has something that can't be.
     """
 
     def __init__(self, path: Path) -> None:
@@ -164,10 +164,10 @@ class ProjectFile:
             if masked(value, key) != value:
                 variable = "".join(letter if letter.isalnum() else "_" for letter in key).upper()
                 raise self._error(
-                    f"[{where}]: {key} is a secret, and this file is read by everybody who has the project; name its place: "
+                    f"[{where}]: {key} is a secret, and this file is read by everybody with the project; name its place: "
                     f'"{key}" = {{ env = "{variable}" }}, or {{ file = "/run/secrets/{variable.lower()}" }}'
                     if is_secret(key)
-                    else f"[{where}]: {key} has a secret in it, and this file is read by everybody who has the project; "
+                    else f"[{where}]: {key} has a secret in it, and this file is read by everybody with the project; "
                     "leave it out, and see 'Secrets' in docs/security.md for where it may stand"
                 )
         try:

@@ -75,7 +75,7 @@ class ChildConnection(ChildSender):
         events: list[Message] = []
         try:
             for event in self.iter_data(data):
-                events.append(event)  # noqa: PERF402 - what came before a broken one is kept
+                events.append(event)  # noqa: PERF402 - what came before a broken one counts
         except RemoteProtocolError as error:
             error.events = list(events)
             raise
@@ -161,7 +161,7 @@ class ChildConnection(ChildSender):
     def _refused(self, frame: bytes) -> bool:
         """Fail a tuple whose values no parser here takes; False if this is no such message.
 
-        The process goes on: it would only be started again, get the same tuple, and end again.
+        The process continues: a restarted one would get the same tuple, and end again.
         """
         found = tuple_beyond_bounds(frame)
         if found is None:

@@ -10,7 +10,7 @@ differently:
 
 - U+007F is written as an escape: in a string with any escape, json-smart drops the plain character.
 - ``1.2345678901234568e+16`` is written as ``12345678901234568.0``: json-smart reads so long a number as a BigDecimal,
-and prints it as an integer when it has as many decimals as its exponent says. ujson writes at most 16 decimals, and no
+and prints it as an integer when it has as many decimals as its exponent. ujson writes at most 16 decimals, and no
 exponent below 16, so that only the exponent 16 is affected.
 """
 
@@ -55,7 +55,7 @@ def send_as_text(kind: type[str]) -> type[str]:
 def dumps(value: object) -> str:
     """Return ``value`` as JSON text on one line, escaping only what must be escaped.
 
-    A lone surrogate is kept as it is.
+    A lone surrogate stays as it is.
 
     Raises:
         OverflowError, TypeError, ValueError: The value is NaN, infinite, or something that JSON does not have.

@@ -1,4 +1,4 @@
-"""The two kinds of protocol errors. As in h11, they tell which side broke the rule."""
+"""The two kinds of protocol errors. As in h11, each names the side that broke the rule."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from multilang.errors import MultilangError
 
 
 class LocalProtocolError(MultilangError):
-    """This side was asked to say something that the protocol forbids; nothing was sent."""
+    """This side was asked to send something that the protocol forbids; nothing was sent."""
 
 
 class UnserializableValue(LocalProtocolError):
@@ -26,7 +26,7 @@ class UnserializableValue(LocalProtocolError):
 
 
 class RemoteProtocolError(MultilangError):
-    """The other side broke the protocol; the conversation can't go on.
+    """The other side broke the protocol; the conversation can't continue.
 
     Attributes:
         events: The messages that were understood before the broken one, in order. With them, bytes that are fed all at
@@ -39,7 +39,7 @@ class RemoteProtocolError(MultilangError):
 
 
 def shortened(data: bytes | str, limit: int = 200) -> str:
-    """Return the bytes of a message for an error text: about ``limit`` characters at most, both ends kept."""
+    """Return the bytes of a message for an error text: about ``limit`` characters at most, with both ends."""
     half = limit // 2
     if isinstance(data, bytes):
         if len(data) > 4 * limit:  # the ends are enough: don't decode megabytes

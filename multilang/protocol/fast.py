@@ -2,7 +2,7 @@
 
 Nearly all emits of a bolt have plain values, a declared stream that is not direct, one anchor, and task ids that are
 not wanted or not waited for. Their message is the values between two texts that are made once per stream. Everything
-else, and every error, goes to the slow path (``otherwise``), which checks everything and says what is wrong.
+else, and every error, goes to the slow path (``otherwise``), which checks everything and reports what is wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_ANCHORS = NoAnchors()
 
 
 def fast_ack(connection: ChildConnection) -> Callable[[Tuple | str], None]:
-    """Return a faster ``connection.ack``: what it reads for each tuple is kept in local cells."""
+    """Return a faster ``connection.ack``: what it reads for each tuple is in local cells."""
     unfinished, otherwise, kind = connection.unfinished, connection.ack, Tuple
 
     def ack(tup: Tuple | str) -> None:
@@ -87,7 +87,7 @@ def fast_emit(
                     return None
         except (AttributeError, LookupError, TypeError, UnserializableValue):
             # for a stream that is not plain, an anchor given by its id, or what can't be sent: the slow path sends it or
-            # says what is wrong
+            # reports what is wrong
             pass
         return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 

@@ -146,7 +146,7 @@ class FrameReader:
 
 
 class BrokenReader(FrameReader):
-    """Replaces the reader once the peer has broken the protocol, since the conversation can't go on."""
+    """Replaces the reader once the peer has broken the protocol, since the conversation can't continue."""
 
     def __init__(self, error: RemoteProtocolError) -> None:
         super().__init__()

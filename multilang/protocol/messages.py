@@ -152,7 +152,7 @@ class Tuple(Message):
         return self.values[key]  # type: ignore[index]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # For a copy, or a tuple that comes back from another process. Storm takes only one ack: the original counts as
+        # For a copy, or a tuple that returns from another process. Storm takes only one ack: the original counts as
         # finished.
         return Tuple, (self.id, self.component, self.stream, self.task, self.values, self.schema)
 
@@ -172,7 +172,7 @@ class Tuple(Message):
 
     @property
     def fields(self) -> list[str]:
-        """The names of the values, as the source declared them; empty when the context does not tell."""
+        """The names of the values, as the source declared them; empty when the context has none."""
         return list((self.schema or {}).get((self.component, self.stream), ()))
 
     def asdict(self) -> dict[str, Any]:
@@ -267,7 +267,7 @@ class Log(Message):
 
 
 class Error(Message):
-    """An error for the worker's log and Storm's UI; the worker goes on."""
+    """An error for the worker's log and Storm's UI; the worker continues."""
 
     __slots__ = ("message",)
 
@@ -286,15 +286,15 @@ class Metrics(Message):
 
 
 class Sync(Message):
-    """From a spout: the last command is done. From a bolt: it is alive.
+    """From a spout: the last command is done. From a bolt: a sign of life.
 
     Attributes:
-        exhausted: A spout that knows tells our own parent whether more will come; None otherwise.
-        busy: The seconds in which the component was busy since its start, now and then told to our own parent; None
+        exhausted: For our own parent: whether a spout has no more tuples; None: it is unknown.
+        busy: For our own parent: the seconds in which the component was busy since its start, sent now and then; None
             otherwise.
-        timers: A bolt tells our own parent whether it has timers to be waited for; None when it says nothing of them.
+        timers: For our own parent: whether a bolt has timers to wait for; None: it is unknown.
         timer_secs: The seconds until a spout's next timer, after which it is to get a command; None for none.
-        unread: A bolt tells our own parent how many more tuples it emitted that nobody gets, and so did not send.
+        unread: For our own parent: how many more tuples a bolt emitted that nobody gets, and so did not send.
     """
 
     __slots__ = ("busy", "exhausted", "timer_secs", "timers", "unread")

@@ -25,7 +25,7 @@ class OutStream:
         self.name = name
         self.fields = fields
         self.arity = -1 if fields is None else len(fields)
-        self.direct = direct  # None: it has no subscriber, or the context does not tell
+        self.direct = direct  # None: it has no subscriber, or the context does not show it
         self.part = "" if name == DEFAULT_STREAM else f'"stream":{dumps(name)},'
 
 
@@ -39,7 +39,7 @@ class Outputs:
         # of a message on it, up to the id of its one anchor.
         self.plain: dict[str | None, tuple[int, str]] = {}
         self._all_plain = True
-        self._known = False  # the context tells which streams there are
+        self._known = False  # the context has the streams
         self._task_component: dict[int, str] = {}
         self._targets: dict[str, dict[str, Any]] = {}
 

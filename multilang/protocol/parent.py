@@ -118,19 +118,19 @@ class ParentConnection:
         self._command("next", '{"command":"next"}\nend\n')
 
     def activate(self) -> None:
-        """Tell the spout that the topology is active."""
+        """Send "activate" to the spout."""
         self._command("activate", '{"command":"activate"}\nend\n')
 
     def deactivate(self) -> None:
-        """Tell the spout that the topology is deactivated."""
+        """Send "deactivate" to the spout."""
         self._command("deactivate", '{"command":"deactivate"}\nend\n')
 
     def ack(self, id: Any) -> None:
-        """Tell the spout that the tuple with this message id was fully processed."""
+        """Send the ack of the tuple with this message id to the spout."""
         self._command("ack", f'{{"command":"ack","id":{_id(id)}}}\nend\n')
 
     def fail(self, id: Any) -> None:
-        """Tell the spout that the tuple with this message id failed."""
+        """Send the fail of the tuple with this message id to the spout."""
         self._command("fail", f'{{"command":"fail","id":{_id(id)}}}\nend\n')
 
     def tuple(self, id: str, component: str | None, stream: str, task: int, values: Sequence[Any]) -> None:

@@ -88,8 +88,8 @@ class ChildSender:
         """Send sync: from a spout the last command is done, from a bolt a sign of life.
 
         Args:
-            exhausted: For our own parent: whether a spout has no more; None: it does not say.
-            busy: For our own parent: the seconds in which the component was busy since its start; None: it does not say.
+            exhausted: For our own parent: whether a spout has no more; None: unknown.
+            busy: For our own parent: the seconds in which the component was busy since its start; None: unknown.
             timer_secs: For our own parent: the seconds until a spout's next timer, after which it is to get a command;
                 None: it has none.
         """
@@ -117,11 +117,11 @@ class ChildSender:
         self.write(f'{{"command":"sync"{_busy(busy)}}}\nend\n')
 
     def timers(self, awaited: bool) -> None:
-        """Tell our own parent whether this bolt has timers that it should wait for; Storm would ignore it."""
+        """Report to our own parent whether this bolt has timers that it should wait for; Storm would ignore it."""
         self.write(f'{{"command":"sync","timers":{"true" if awaited else "false"}}}\nend\n')
 
     def unread(self, tuples: int) -> None:
-        """Tell our own parent of so many more emits that nobody gets, which were not sent; Storm would ignore it."""
+        """Report to our own parent so many more emits that nobody gets, which were not sent; Storm would ignore it."""
         self.write(f'{{"command":"sync","unread":{tuples}}}\nend\n')
 
     def received(self, tup: Tuple | str) -> Tuple:
@@ -300,7 +300,7 @@ class ChildSender:
         """Send nothing any more, since this process was forked from the one whose conversation it is.
 
         Args:
-            refuse: Takes each message instead of the parent, and raises the error that says so.
+            refuse: Takes each message instead of the parent, and raises the error for it.
             aside: Takes the text of each log line and error.
         """
         self.write = refuse
@@ -350,7 +350,7 @@ class ChildSender:
             raise LocalProtocolError(
                 f"component {self.component!r}: tuple {tup if isinstance(tup, str) else tup.id!r} can't be {past}: it was acked or "
                 "failed before, or never received here. Each tuple is acked or failed once, after all that is anchored "
-                "to it was emitted" + ("; a later emit says anchors=[]" if what == "anchor" else "")
+                "to it was emitted" + ("; a later emit has anchors=[]" if what == "anchor" else "")
             )
         return found
 

@@ -91,7 +91,7 @@ class Recording:
     Attributes:
         path: Its file, as an absolute path.
         topology: The name of the topology that was recorded.
-        began: The time at which the recording began, as its first line says it.
+        began: The time at which the recording began, by its first line.
         spouts: By spout, its streams with their fields.
         first_at: The seconds from the recording's beginning to its first tuple: the time until the tasks had started.
 
@@ -132,15 +132,15 @@ class Recording:
             ConfigError: A line is no line of a recording. What a process wrote of its last line, when it was killed or the disk
                 was full, is left out.
         """
-        for said in self._lines():
-            if said["spout"] == spout and "emit" in said and not said.get("again"):
+        for entry in self._lines():
+            if entry["spout"] == spout and "emit" in entry and not entry.get("again"):
                 yield Emitted(
-                    said["at"],
-                    said["task"],
-                    said.get("stream", _DEFAULT),
-                    said["emit"],
-                    said.get("id"),
-                    said.get("direct"),
+                    entry["at"],
+                    entry["task"],
+                    entry.get("stream", _DEFAULT),
+                    entry["emit"],
+                    entry.get("id"),
+                    entry.get("direct"),
                 )
 
     def _lines(self) -> Iterator[dict[str, Any]]:
@@ -150,9 +150,9 @@ class Recording:
                 if number == 1:
                     continue
                 if not line.endswith(b"\n"):  # nothing stuck to it, and what is inside of it is a value
-                    said = _parsed(line)
-                    if _is_line(said):
-                        yield said
+                    entry = _parsed(line)
+                    if _is_line(entry):
+                        yield entry
                     return
                 found = _line(line)
                 if found is not None:
@@ -163,37 +163,37 @@ class Recording:
                     )
 
 
-def _is_head(said: dict[str, Any]) -> bool:
-    spouts = said.get("spouts")
+def _is_head(entry: dict[str, Any]) -> bool:
+    spouts = entry.get("spouts")
     return (
-        isinstance(said.get("topology"), str)
+        isinstance(entry.get("topology"), str)
         and isinstance(spouts, dict)
         and all(isinstance(streams, dict) for streams in spouts.values())
         and all(isinstance(fields, list) for streams in spouts.values() for fields in streams.values())
     )
 
 
-def _is_line(said: Any) -> bool:
-    """Return whether a line says what the runs on a recording read of it."""
-    if not isinstance(said, dict) or "spout" not in said:
+def _is_line(entry: Any) -> bool:
+    """Return whether a line has what a replay reads."""
+    if not isinstance(entry, dict) or "spout" not in entry:
         return False
-    if "emit" not in said:
+    if "emit" not in entry:
         return True
     return (
-        type(said["emit"]) is list
-        and type(said.get("at")) in (float, int)
-        and type(said.get("task")) is int
-        and type(said.get("stream", "")) is str
+        type(entry["emit"]) is list
+        and type(entry.get("at")) in (float, int)
+        and type(entry.get("task")) is int
+        and type(entry.get("stream", "")) is str
     )
 
 
 def _line(line: bytes) -> dict[str, Any] | None:
-    """Return what a line says, or what the last line says of those that a broken one stuck to; None: it is none."""
+    """Return the line as an object; of several that a broken one joined, the last; None: it is none."""
     start = 0
     while start >= 0:
-        said = _parsed(line[start:])
-        if _is_line(said):
-            return said  # type: ignore[no-any-return]
+        entry = _parsed(line[start:])
+        if _is_line(entry):
+            return entry  # type: ignore[no-any-return]
         start = line.find(_BEGIN, start + 1)
     return None
 

@@ -50,7 +50,7 @@ class RecordedSpout(ReplayableSpout):
         return self._read
 
     def seek(self, position: int) -> None:
-        """Go on behind a number of tuples."""
+        """Continue after a number of tuples."""
         self._rows = self._own()
         self._read = 0
         self._next = next(self._rows, None)
@@ -58,7 +58,7 @@ class RecordedSpout(ReplayableSpout):
             if self._next is None:
                 raise ConfigError(
                     f"{self.path} has {self._read} tuples of spout {self.spout!r} for this task, and the run that is continued was "
-                    f"behind {position}: put the whole recording back, or begin anew, without the stored state"
+                    f"after {position}: restore the whole recording, or start without the stored state"
                 )
             self._advance()
 

@@ -170,7 +170,7 @@ class BoltRun:
         """Give it more tuples; lists have the fields of the first tuple that it got.
 
         Every exception but FailedException is raised here, whether it would end a task or be reported and fail its
-        tuple, unless ``run_bolt`` was told to expect it.
+        tuple, unless ``run_bolt`` expects it.
         """
         for tup in _tuples(tuples, self._fields):
             if tup.stream not in (TICK_STREAM, COORD_STREAM) and tup.values and isinstance(tup.values[0], Hashable):
@@ -198,7 +198,7 @@ class BoltRun:
         self.clock.move_to(end)
 
     def finish(self, *ids: Hashable) -> None:
-        """Tell a batch bolt or a coordinated bolt that all tuples of these ids have come: it finishes them.
+        """Announce to a batch bolt or a coordinated bolt that all tuples of these ids have come: it finishes them.
 
         A bolt that commits gets its commit as well.
 

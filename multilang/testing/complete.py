@@ -111,13 +111,15 @@ def complete_topology(
     with LocalCluster(mode, seed=seed, faults=faults) as cluster:
         run = cluster.submit(whole, conf=conf, capture=list(specs))
         run.wait(timeout=timeout)
-        kept = {
+        captured = {
             (id, stream): run.captured(id, stream)
             for id, spec in run.plan.topology.components.items()
             if id in specs
             for stream in spec.streams
         }
-        return CompletedTopology(kept, {id: spout.tracker for id, spout in spouts.items()}, run.counters, run.errors)
+        return CompletedTopology(
+            captured, {id: spout.tracker for id, spout in spouts.items()}, run.counters, run.errors
+        )
 
 
 def _fixed(spec: ComponentSpec, rows: Iterable[Sequence[Any] | Mapping[str, Any]]) -> FixedTupleSpout:

@@ -72,7 +72,7 @@ class Feed(Shared):
         """Return the next tuple, or None."""
         return self.waiting.popleft() if self.waiting else None
 
-    def tell(self, what: str, tup_id: Any) -> None:
+    def finish(self, what: str, tup_id: Any) -> None:
         """Note that a tuple was acked or failed."""
         if tup_id in self.pending:
             self.pending.remove(tup_id)
@@ -183,10 +183,10 @@ class FeederSpout(Spout):
             self.emit(values, tup_id, stream)
 
     def ack(self, tup_id: Any) -> None:
-        self._feed.call("tell", "acked", tup_id)
+        self._feed.call("finish", "acked", tup_id)
 
     def fail(self, tup_id: Any) -> None:
-        self._feed.call("tell", "failed", tup_id)
+        self._feed.call("finish", "failed", tup_id)
 
     def exhausted(self) -> bool:
         empty: bool = self._feed.call("is_empty")

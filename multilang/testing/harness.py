@@ -137,7 +137,7 @@ def coordinated_part(bolt: Any) -> CoordinatedBolt | None:
 
 
 class _Sink(Bolt):
-    """Subscribes to everything; its tuples are kept, not processed."""
+    """Subscribes to everything; its tuples are stored, not processed."""
 
 
 class Harness:

@@ -117,7 +117,7 @@ def _answer(connection: socket.socket, shared: weakref.ref[Shared]) -> None:
 
 def _end(listening: socket.socket, folder: str) -> None:
     try:
-        listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        listening.shutdown(socket.SHUT_RDWR)  # ends the call of the thread that accepts
     except OSError:
         pass
     listening.close()

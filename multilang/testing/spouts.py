@@ -71,7 +71,7 @@ class SpoutRun:
 
     @property
     def exhausted(self) -> bool | None:
-        """True if the spout says that no more tuples will come; None when it can't tell."""
+        """True if the spout reports that no more tuples will come; None when it is unknown."""
         return self._runner.exhausted()
 
     def next(self, times: int = 1) -> list[Emitted]:

@@ -183,7 +183,7 @@ class StateProviderTests(KeyValueStateTests):
     """All rules: those of a durable provider with an owner, too."""
 
     @pytest.mark.parametrize("step", ["prepare", "commit", "commit at once", "rollback", "claim"])
-    def test_who_was_taken_over_from_can_write_nothing(self, conf: dict[str, Any], step: str) -> None:
+    def test_a_former_owner_can_write_nothing(self, conf: dict[str, Any], step: str) -> None:
         provider = provider_of(conf)
         old = opened(provider, "count-0")
         old.put("moon", 1)
@@ -207,7 +207,7 @@ class StateProviderTests(KeyValueStateTests):
             states = [unclaimed(each, "count-0") for each in providers]
             together = threading.Barrier(len(states))
 
-            def go_on(
+            def run(
                 number: int, states: Any = states, providers: Any = providers, together: Any = together
             ) -> int | None:
                 together.wait()
@@ -222,7 +222,7 @@ class StateProviderTests(KeyValueStateTests):
                 return seen
 
             with ThreadPoolExecutor(len(states)) as pool:
-                did = [*pool.map(go_on, range(len(states)))]
+                did = [*pool.map(run, range(len(states)))]
             for each in (*states, *providers):
                 each.close()
             provider = provider_of(conf)
@@ -329,7 +329,7 @@ class StateProviderTests(KeyValueStateTests):
         state.close()
         found.close()
 
-    def test_an_iteration_goes_on_across_checkpoints_of_all_tasks(self, conf: dict[str, Any]) -> None:
+    def test_an_iteration_continues_across_checkpoints_of_all_tasks(self, conf: dict[str, Any]) -> None:
         keys = 12_000  # more than a store reads at once
         found = provider_of({**conf, CACHED_KEYS: 0})
         state, other = opened(found, "count-0"), opened(found, "count-1")

@@ -1,4 +1,4 @@
-"""Random calls of two stores at one database, compared with dicts; ``stores`` says for what."""
+"""Random calls of two stores at one database, compared with dicts; ``stores`` has the laws."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _numbers = count()
 
 
 class Place:
-    """The rows of a place as they have to be, and who may write them."""
+    """The expected rows of a place, and its owner."""
 
     def __init__(self) -> None:
         self.tables: Tables = {}
@@ -160,7 +160,7 @@ class Calls(RuleBasedStateMachine):
 
 
 class Owners(Calls):
-    """Owners of places, who write there."""
+    """Owners of places, which write there."""
 
     @rule(store=SOME_STORE, name=SOME_PLACE, above=st.integers(0, 5))
     def claim(self, store: int, name: str, above: int) -> None:
@@ -208,7 +208,7 @@ class Owners(Calls):
     @precondition(lambda self: self.claims)
     @rule(store=SOME_STORE, data=st.data(), number=st.integers(0, 2**40))
     def beat(self, store: int, data: st.DataObject, number: int) -> None:
-        """Tell that an owner is alive."""
+        """Send a heartbeat of an owner."""
         name, claim, place = self.some_claim(data)
         did = self.stores[store].beat(self.start + name, claim.fence, number)
         assert did is (place.owner is claim), "law 8: a beat is one of the owner"

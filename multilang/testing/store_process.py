@@ -1,7 +1,7 @@
 """The tasks of processes that the laws of ``stores`` kill and stop; this is run as a program.
 
 Its arguments: the task, and further ones in JSON. The store comes pickled on standard input, in base64 on one line; what
-the test says comes on further lines.
+the test sends comes on further lines.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def count(store: Store, place: str, times: int) -> None:
 
 
 def killed_at_each_step(store: Store, start: str) -> None:
-    """Kill a process of its own at each call of ``trace``, in a place of its own, and say at which step."""
+    """Kill a process of its own at each call of ``trace``, in a place of its own, and print the step."""
     used = pickle.loads(pickle.dumps(store))  # noqa: S301  # so that its modules are imported once
     used.places(start)
     used.close()
@@ -85,33 +85,33 @@ def killed_at_each_step(store: Store, start: str) -> None:
             if os.WEXITSTATUS(status):
                 sys.exit("a step failed; see above")
             return
-        say(step)
+        report(step)
 
 
 def write_on(store: Store, place: str, keys: int) -> None:
-    """Write one number into all keys, and the next one, until somebody kills this; say each that was written."""
+    """Write one number into all keys, and the next one, until somebody kills this; print each that was written."""
     (text,) = store.get(place, "t", [b"0"])
     for number in itertools.count(int(text or 0) + 1):
         expected = {"t": {b"0": None if number == 1 else b"%d" % (number - 1)}}
         changes = {b"%d" % key: b"%d" % number for key in range(keys)}
         if not store.compare_and_write(place, expected, {"t": changes}):
             sys.exit(f"number {number} was refused")
-        say(number)
+        report(number)
 
 
 def own(store: Store, place: str, run: str, beat_secs: float, stopped_at: str | None) -> None:
-    """Claim a place, and write there when the test says so; ``stopped_at``: stop in the midst of that write."""
+    """Claim a place, and write there when the test sends a line; ``stopped_at``: stop in the midst of that write."""
     claims.BEAT_SECS = beat_secs
     claim = store.claim(place, run, "tested")
     with claim.beating:  # whoever is stopped meanwhile is in no beat, where a store of one lock keeps everybody out
-        say(claim.epoch)
+        report(claim.epoch)
         sys.stdin.readline()
     if stopped_at is not None:
         store.trace = stopping_at(stopped_at, claim)
     try:
-        say(claim.write({"t": {b"row": b"of the stopped one"}}))
+        report(claim.write({"t": {b"row": b"of the stopped one"}}))
     except StateError as error:
-        say(type(error).__name__)
+        report(type(error).__name__)
 
 
 def stopping_at(where: str, claim: Claim) -> Callable[[str], None]:
@@ -129,7 +129,7 @@ def stopping_at(where: str, claim: Claim) -> Callable[[str], None]:
 
 
 def fill(store: Store, place: str, most: int) -> None:
-    """Write more and more where no file may have more than ``most`` bytes; say each row that was written, and the error."""
+    """Write more and more where no file may have more than ``most`` bytes; print each row that was written, and the error."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
@@ -137,18 +137,18 @@ def fill(store: Store, place: str, most: int) -> None:
         try:
             store.compare_and_write(place, {}, {"t": {b"%d" % number: b"x" * 10_000}, "u": {b"last": b"%d" % number}})
         except StateError as error:
-            say(str(error))
+            report(str(error))
             return
-        say(number)
+        report(number)
 
 
-def say(what: object) -> None:
-    """Tell the test."""
+def report(what: object) -> None:
+    """Print a value for the test."""
     print(json.dumps(what), flush=True)  # noqa: T201  # a program of its own
 
 
 def main() -> None:
-    """Do what the arguments say."""
+    """Do the task that the arguments name."""
     tasks = (count, killed_at_each_step, write_on, own, fill)
     store = pickle.loads(base64.b64decode(sys.stdin.readline()))  # noqa: S301  # of the test
     {task.__name__: task for task in tasks}[sys.argv[1]](store, *map(json.loads, sys.argv[2:]))

@@ -256,7 +256,7 @@ class StoreLaws:
                 done.result()
         assert one.get("p", "t", [b"n"]) == [b"100"], "law 1: an increment by compare_and_write was lost or made twice"
 
-    # --- what can be kept -------------------------------------------------------------------------------------------------
+    # --- what can be stored -------------------------------------------------------------------------------------------------
 
     def test_keys_and_values_are_any_bytes(self, opened: OpenStore) -> None:
         rows = dict(zip(BYTES, reversed(BYTES), strict=True))
@@ -345,7 +345,7 @@ class StoreLaws:
                 "law 10: a reader keeps nobody from writing"
             )
             assert each.get("p", "t", [b"new"]) == [b"%d" % number]
-        assert len({key for key, _ in rows} - {b"new"}) == 2999, "law 10: it goes on reading where it was"
+        assert len({key for key, _ in rows} - {b"new"}) == 2999, "law 10: it resumes reading where it was"
 
     def test_rows_are_divided_as_the_store_wants_them(self, store: Store) -> None:
         class Narrow(type(store)):  # type: ignore[misc]  # whatever class it is
@@ -398,7 +398,7 @@ class StoreLaws:
         claim.release()
         assert opened().claim("q", "run", "tested").epoch == 1, "each place has its own owner"
 
-    def test_who_was_taken_over_from_can_write_nothing(self, opened: OpenStore) -> None:
+    def test_a_former_owner_can_write_nothing(self, opened: OpenStore) -> None:
         old = opened().claim("p", "run", "tested", what="the tested rows")
         assert old.write({"t": {b"k": b"old"}})
         fence = old.fence
@@ -416,16 +416,14 @@ class StoreLaws:
         assert store.compare_and_write("p", fence, {"t": {b"k": b"late"}}, ["t"], ("t", "u")) is False, (
             "law 8: an old fence"
         )
-        assert store.beat("p", fence, 1) is False, "law 8: a beat of who was taken over from"
+        assert store.beat("p", fence, 1) is False, "law 8: a beat of a former owner"
         old.release()
         assert contents(store, "p", "t", "u") == before, "law 8: something was changed under a claim that was replaced"
-        assert new.write({"t": {b"k": b"new"}}), "law 8: who was taken over from can release nothing"
+        assert new.write({"t": {b"k": b"new"}}), "law 8: a former owner can release nothing"
         assert not claims.stored_owner(store, "p").ended  # type: ignore[union-attr]
         new.release()
 
-    def test_who_was_taken_over_from_does_not_end_the_beats_of_the_next_one(
-        self, opened: OpenStore, silent: None
-    ) -> None:
+    def test_a_former_owner_does_not_end_the_beats_of_the_next_one(self, opened: OpenStore, silent: None) -> None:
         store = opened()
         old, new = (store.claim("p", "run", "tested") for _ in range(2))
         assert store.beat("p", new.fence, 1)
@@ -445,19 +443,19 @@ class StoreLaws:
             claim.renew()
         assert store.places("") == [], "law 8: something was written to a place that was removed"
         for _ in range(3):  # of an older epoch, of the same one, and of a newer one
-            anew = opened().claim("p", "run", "tested")
+            again = opened().claim("p", "run", "tested")
             with pytest.raises((StoreGoneError, FencedError)):
                 claim.write({"t": {b"k": b"late"}})
             assert contents(store, "p", "t") == {"t": {}}, (
                 "law 8: the fence of a place that was removed fits the new one"
             )
-            assert anew.write({})
-            anew.release()
+            assert again.write({})
+            again.release()
         claim.release()
         with pytest.raises((StoreGoneError, FencedError)):
             claim.write({"t": {b"k": b"late"}})
 
-    def test_a_renewed_claim_goes_on_and_its_fence_before_does_not(self, opened: OpenStore) -> None:
+    def test_a_renewed_claim_continues_and_its_fence_before_does_not(self, opened: OpenStore) -> None:
         store = opened()
         claim = store.claim("p", "run", "tested")
         old, token = claim.fence, claim.token
@@ -492,12 +490,12 @@ class StoreLaws:
 
     def test_another_run_is_refused_by_name_while_the_owner_beats(self, opened: OpenStore) -> None:
         claim = opened().claim("p", "first", "shop")
-        said = r"the rows in .* is in use by topology 'shop' \(process \d+ on .+, since \d{4}-\d\d-\d\d .*; end that one first"
-        with pytest.raises(InUseError, match=said):
+        message = r"the rows in .* is in use by topology 'shop' \(process \d+ on .+, since \d{4}-\d\d-\d\d .*; end that one first"
+        with pytest.raises(InUseError, match=message):
             opened().claim("p", "second", "tested", what="the rows")
-        with pytest.raises(InUseError, match=said):
+        with pytest.raises(InUseError, match=message):
             claims.wait_until_free(opened(), "p", "second", what="the rows")
-        assert claim.write({"t": {b"k": b"1"}}), "law 9: who is refused changes nothing"
+        assert claim.write({"t": {b"k": b"1"}}), "law 9: a refused owner changes nothing"
         claim.release()
         assert claims.wait_until_free(opened(), "p", "second").ended  # type: ignore[union-attr]
         assert opened().claim("p", "second", "tested").epoch == 2
@@ -523,7 +521,7 @@ class StoreLaws:
             opened().claim("p", "other", "tested")
         second.release()
 
-    def test_who_was_taken_over_from_does_not_come_back_unless_it_may(self, opened: OpenStore, silent: None) -> None:
+    def test_a_former_owner_does_not_return_unless_it_may(self, opened: OpenStore, silent: None) -> None:
         opened().claim("p", "first", "tested")
         second = opened().claim("p", "second", "tested")
         for _ in range(2):
@@ -542,7 +540,7 @@ class StoreLaws:
         for number in range(5):
             together = threading.Barrier(len(stores))
 
-            def go_on(
+            def run(
                 store: Store, together: threading.Barrier = together, place: str = f"p{number}"
             ) -> tuple[int, int | None]:
                 together.wait()
@@ -556,7 +554,7 @@ class StoreLaws:
                 return claim.epoch, seen
 
             with ThreadPoolExecutor(len(stores)) as pool:
-                did = [*pool.map(go_on, stores)]
+                did = [*pool.map(run, stores)]
             assert sorted(epoch for epoch, _ in did) == [1, 2, 3, 4], "law 6: no two claims have the same epoch"
             written = [seen for _, seen in sorted(did) if seen is not None]
             assert written == [*range(len(written))], "law 5: a claim did not see what an owner before had written"
@@ -573,14 +571,14 @@ class StoreLaws:
             )
             assert claim.write({"t": {b"n": b"%d" % (number + 1)}})
 
-    def test_a_damaged_record_is_told_and_not_replaced(self, store: Store) -> None:
+    def test_a_damaged_record_is_reported_and_not_replaced(self, store: Store) -> None:
         for text in (b"", b"{}", b"no JSON", b"\xff", b'{"epoch": 1}', b"[]"):
             assert store.compare_and_write("p", {}, {claims.OWNER: {b"owner": text}})
             with pytest.raises(StateError, match=r"the record of its owner is b.*changed by hand, or damaged"):
                 store.claim("p", "run", "tested")
             assert store.get("p", claims.OWNER, [b"owner"]) == [text]
 
-    def test_a_record_without_its_fence_is_told_and_not_replaced(self, store: Store) -> None:
+    def test_a_record_without_its_fence_is_reported_and_not_replaced(self, store: Store) -> None:
         claim = store.claim("p", "run", "tested")
         assert store.compare_and_write("p", claim.fence, {claims.OWNER: {claim.token.encode(): None}})
         with pytest.raises(StoreGoneError, match="its owner's record is not that of its last claim"):
@@ -672,7 +670,7 @@ class DurableStoreLaws(StoreLaws):
             wait_until(partial(is_of_one_step, store, "p"), f"law 1: a part of a step was written, seed {seed}")
             rows = contents(store, "p", "t")["t"]
             assert len(rows) == 50
-            assert int(rows[b"0"]) in (answered, answered + 1), f"law 2: a write that was answered is gone, seed {seed}"
+            assert int(rows[b"0"]) in (answered, answered + 1), f"law 2: a write that was answered is lost, seed {seed}"
 
     def test_an_owner_that_was_killed_is_taken_over_from_at_once(
         self, opened: OpenStore, start: Callable[..., Process]
@@ -685,17 +683,17 @@ class DurableStoreLaws(StoreLaws):
         assert warned == []
 
     @pytest.mark.parametrize("step", [None, "write"])
-    def test_an_owner_that_was_stopped_is_taken_over_from_and_writes_nothing_when_it_is_woken(
+    def test_an_owner_that_was_stopped_is_taken_over_from_and_writes_nothing_when_it_is_resumed(
         self, opened: OpenStore, start: Callable[..., Process], monkeypatch: pytest.MonkeyPatch, step: str | None
     ) -> None:
-        """Stop it between two writes, or in the midst of one. It is woken when its place has another owner."""
+        """Stop it between two writes, or in the midst of one. It is resumed when its place has another owner."""
         process = start("own", "p", "stopped", 0.05, step)
         lines = process.lines()
         assert next(lines) == 1
         if step is None:
             process.send(signal.SIGSTOP)
         else:
-            process.go_on()
+            process.resume()
         wait_until(process.is_stopped, f"the owner stops at {step!r}; call self.trace({step!r})")
         monkeypatch.setattr(claims, "LEASE_SECS", 0.5)
         second = opened().claim("p", "second", "tested")
@@ -703,7 +701,7 @@ class DurableStoreLaws(StoreLaws):
         assert second.write({"t": {b"row": b"of the second one"}})
         process.send(signal.SIGCONT)
         if step is None:
-            process.go_on()
+            process.resume()
         assert next(lines) == "FencedError", "law 8: an owner that was taken over from has written"
         assert contents(opened(), "p", "t") == {"t": {b"row": b"of the second one"}}
         second.release()
@@ -712,21 +710,21 @@ class DurableStoreLaws(StoreLaws):
 class LocalStoreLaws(DurableStoreLaws):
     """The laws of a store in files. They are all in the folder ``tmp_path`` of pytest."""
 
-    def test_a_full_disk_is_told_and_what_was_written_stays(
+    def test_a_full_disk_is_reported_and_what_was_written_stays(
         self, opened: OpenStore, start: Callable[..., Process]
     ) -> None:
-        *answered, said = start("fill", "p", 300_000).lines()
-        assert isinstance(said, str), "law 1: a write where there is no room was answered"
+        *answered, error = start("fill", "p", 300_000).lines()
+        assert isinstance(error, str), "law 1: a write to a full disk was answered"
         store = opened()
         found = contents(store, "p", "t", "u")
         assert sorted(map(int, found["t"])) in (answered, [*answered, len(answered)]), (
             "law 2: what was answered is there"
         )
-        assert found["u"] == {b"last": max(found["t"], key=int)}, "law 1: a write without room was made in part"
-        assert store.compare_and_write("p", {}, {"t": {b"more": b"1"}}), "there is room again"
+        assert found["u"] == {b"last": max(found["t"], key=int)}, "law 1: a write to a full disk was made in part"
+        assert store.compare_and_write("p", {}, {"t": {b"more": b"1"}}), "there is space again"
 
     @pytest.mark.parametrize("lost", ["files", "folder"])
-    def test_a_lost_file_is_told_and_nothing_is_written_into_nothing(
+    def test_a_lost_file_is_reported_and_nothing_is_written_into_nothing(
         self, opened: OpenStore, tmp_path: Path, lost: str, silent: None
     ) -> None:
         store, other = opened(), opened()
@@ -741,9 +739,9 @@ class LocalStoreLaws(DurableStoreLaws):
             for each in tmp_path.iterdir():
                 each.rename(away / each.name)
         for _ in range(2):
-            with pytest.raises(StateError) as told:
+            with pytest.raises(StateError) as raised:
                 claim.write({"t": {b"k": b"2"}})
-        assert isinstance(told.value, StoreGoneError), f"a store that is gone is a StoreGoneError: {told.value!r}"
+        assert isinstance(raised.value, StoreGoneError), f"a removed store is a StoreGoneError: {raised.value!r}"
         fresh = opened()
         if lost == "folder" and not tmp_path.exists():
             tmp_path.mkdir()
@@ -769,15 +767,15 @@ class Process:
         store.close()
 
     def lines(self) -> Iterator[Any]:
-        """Yield what it says; the end of a process that failed is no end."""
+        """Yield what it prints; the end of a process that failed is no end."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.endswith("\n"):  # of one that is killed the last may be a part
                 yield json.loads(line)
         assert self.process.wait() <= 0, "the process failed; its error is shown above"
 
-    def go_on(self) -> None:
-        """Let it go on to the next part of its task."""
+    def resume(self) -> None:
+        """Let it continue with the next part of its task."""
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -794,12 +792,12 @@ class Process:
         return state.stdout.startswith("T")
 
     def kill(self) -> None:
-        """Kill it, and wait until it is gone; what it has said can still be read."""
+        """Kill it, and wait until it has ended; what it has printed can still be read."""
         self.process.kill()
         self.process.wait()
 
     def close(self) -> None:
-        """Kill it, and forget what it has said."""
+        """Kill it, and close its pipes."""
         self.kill()
         for pipe in (self.process.stdin, self.process.stdout):
             assert pipe is not None
@@ -838,4 +836,4 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
 def wait_for_a_beat(store: Store, place: str) -> None:
     """Wait until the owner has beaten once more."""
     before = store.beats(place)
-    wait_until(lambda: store.beats(place) != before, "law 9: an owner beats, and beats() tells one beat from the next")
+    wait_until(lambda: store.beats(place) != before, "law 9: an owner beats, and beats() differs after each")

@@ -75,8 +75,8 @@ class Loaded:
         pid = int(self._end.recv(64))
         ended = threading.Timer(limit, os.kill, (pid, signal.SIGKILL))
         ended.start()
-        said = [b"", b""]
-        readers = [threading.Thread(target=_read, args=(read, said, at)) for at, (read, _) in enumerate(pipes)]
+        texts = [b"", b""]
+        readers = [threading.Thread(target=_read, args=(read, texts, at)) for at, (read, _) in enumerate(pipes)]
         for reader in readers:
             reader.start()
         status = int(self._end.recv(64))
@@ -86,7 +86,7 @@ class Loaded:
             reader.join()
         if not in_time:
             raise subprocess.TimeoutExpired(words, limit)
-        shown = [text.decode().replace("\r\n", "\n") for text in said]
+        shown = [text.decode().replace("\r\n", "\n") for text in texts]
         return subprocess.CompletedProcess([str(COMMAND), *words], status, *shown)
 
 
@@ -101,9 +101,9 @@ def _loaded() -> Loaded:
     return loaded
 
 
-def _read(fd: int, said: list[bytes], at: int) -> None:
+def _read(fd: int, texts: list[bytes], at: int) -> None:
     with open(fd, "rb") as pipe:
-        said[at] = pipe.read()
+        texts[at] = pipe.read()
 
 
 def figures(*arguments: object) -> dict[str, Any]:

@@ -61,5 +61,5 @@ if __name__ == "__main__":
     end = socket.socket(fileno=int(sys.argv[1]))
     sys.argv[:] = [os.path.join(os.path.dirname(sys.executable), "multilang")]
     sys.path[0] = os.path.dirname(sys.executable)  # as it is of a program there
-    gc.freeze()  # what a search for garbage does not touch, the processes go on sharing
+    gc.freeze()  # what a search for garbage does not touch, the processes continue to share
     serve(end)

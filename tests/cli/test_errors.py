@@ -51,14 +51,14 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "says"), REFUSALS.values(), ids=REFUSALS)
+@pytest.mark.parametrize(("arguments", "message"), REFUSALS.values(), ids=REFUSALS)
 def test_a_wrong_command_line_is_refused_with_the_reason(
-    arguments: list[str], says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
     assert run_app(arguments) == 2  # in this process: nothing is started
     shown = capsys.readouterr()
-    assert says in shown.err
+    assert message in shown.err
     assert "Traceback" not in shown.err
     assert shown.out == ""
 
@@ -87,11 +87,11 @@ IMPORTING = {
 def test_an_import_that_fails_is_one_sentence_with_its_place(text: str, tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("import beside\n")
     (tmp_path / "beside.py").write_text(text)
-    with pytest.raises(ClickException) as told:
+    with pytest.raises(ClickException) as raised:
         load(f"{tmp_path}/wrong.py")
     place = f"{tmp_path}/beside.py, line {text.count(chr(10))}: "
-    assert str(told.value).startswith(place + IMPORTING[text])
-    assert "\n" not in str(told.value)
+    assert str(raised.value).startswith(place + IMPORTING[text])
+    assert "\n" not in str(raised.value)
 
 
 def test_a_package_that_lacks_another_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,9 +100,9 @@ def test_a_package_that_lacks_another_one_is_named(tmp_path: Path, monkeypatch: 
     (packages / "halfapackage.py").write_text("import its_other_half\n")
     monkeypatch.syspath_prepend(packages)
     (tmp_path / "uses_half.py").write_text("import halfapackage\n")
-    with pytest.raises(ClickException) as told:
+    with pytest.raises(ClickException) as raised:
         load(f"{tmp_path}/uses_half.py")
-    assert str(told.value).startswith(
+    assert str(raised.value).startswith(
         f"{tmp_path}/uses_half.py, line 1: there is no module 'its_other_half', which {packages}/halfapackage.py imports; install"
     )
 

@@ -70,7 +70,7 @@ def test_a_new_project_is_as_ruff_would_write_it(made: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("json", "would hide the module 'json'"),
         ("class", "is a word of Python's"),
@@ -80,13 +80,13 @@ def test_a_new_project_is_as_ruff_would_write_it(made: Path) -> None:
         (".", "not empty"),
     ],
 )
-def test_a_name_that_can_not_be_is_refused(tmp_path: Path, name: str, said: str) -> None:
+def test_a_name_that_can_not_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "there.txt").touch()
     shown = multilang("new", folder if name == "." else name, cwd=folder)
     assert shown.returncode == 2
-    assert said in shown.stderr
+    assert message in shown.stderr
     assert [each.name for each in folder.iterdir()] == ["there.txt"]
 
 
@@ -136,7 +136,7 @@ def test_config_show_says_where_each_value_comes_from(tmp_path: Path) -> None:
     assert (document["topology"], unloaded["topology"]) == ("top.py", None)
     assert unloaded["conf"].keys() == {"b.key", "c.key", "d.key", "x.token"}
     table = multilang("config", "show", "-e", "prod", cwd=tmp_path).stdout
-    assert f"multilang config show {tmp_path / 'top.py'}" in table, "it says how to see the topology's own"
+    assert f"multilang config show {tmp_path / 'top.py'}" in table, "it names how to see the topology's own"
     table = multilang("config", "show", "top.py", "-e", "prod", cwd=tmp_path).stdout
     assert re.search(r"^d\.key +3 +\[environments\.prod\] *$", table, re.M)
     assert re.search(r"^ +not 2 +multilang\.toml *$", table, re.M)

@@ -1,4 +1,4 @@
-"""``multilang run``: what it shows, and what its exit status tells."""
+"""``multilang run``: its output and its exit status."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_what_a_pipe_gets_is_plain_text(mode: str) -> None:
 
 @EVERY_MODE
 def test_the_log_of_components_goes_to_standard_error_from_warnings_on(mode: str) -> None:
-    shown = multilang("run", topology("talks"), "--mode", mode)
+    shown = multilang("run", topology("logs"), "--mode", mode)
     assert "WARNING remainder: " in shown.stderr
     assert "number 39" in shown.stderr
     assert "in detail" not in shown.stderr
@@ -149,8 +149,8 @@ def test_the_log_of_components_goes_to_standard_error_from_warnings_on(mode: str
 
 
 def test_verbose_shows_more_of_the_log_and_quiet_none() -> None:
-    assert "in detail 39" in multilang("run", topology("talks"), "-v").stderr
-    assert multilang("run", topology("talks"), "-q").stderr == ""
+    assert "in detail 39" in multilang("run", topology("logs"), "-v").stderr
+    assert multilang("run", topology("logs"), "-q").stderr == ""
 
 
 def test_files_are_given_to_the_spouts_by_their_whole_path(tmp_path) -> None:

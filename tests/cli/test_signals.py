@@ -55,7 +55,7 @@ def children(folder: Path) -> list[int]:
     raise AssertionError("no component started")
 
 
-def gone(pid: int) -> bool:
+def ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -75,7 +75,7 @@ def test_a_signal_ends_the_run_with_its_figures_and_leaves_no_process(start, tmp
     assert re.search(r"before everything was processed:\n  - spout 'numbers' \(task \d+\): ", stdout)
     assert re.search(r"^numbers +spout", stdout, re.M)
     assert "Traceback" not in stderr
-    assert all(gone(pid) for pid in pids)
+    assert all(ended(pid) for pid in pids)
     assert bool(pids) == (mode == "process")
 
 
@@ -87,7 +87,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_components_too_and_still_ends_cleanly(
     assert process.returncode == 130
     assert "Traceback" not in stderr
     assert "0 restarts, 0 errors" in stdout
-    assert all(gone(pid) for pid in pids)
+    assert all(ended(pid) for pid in pids)
 
 
 def test_components_end_when_the_command_is_killed(start, tmp_path) -> None:
@@ -96,9 +96,9 @@ def test_components_end_when_the_command_is_killed(start, tmp_path) -> None:
     process.kill()
     process.communicate(timeout=LIMIT)
     deadline = time.monotonic() + LIMIT
-    while not all(gone(pid) for pid in pids) and time.monotonic() < deadline:
+    while not all(ended(pid) for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert all(gone(pid) for pid in pids)
+    assert all(ended(pid) for pid in pids)
 
 
 def test_a_terminal_sees_the_table_change_while_it_runs() -> None:
@@ -118,7 +118,7 @@ def test_a_terminal_sees_the_table_change_while_it_runs() -> None:
     while time.monotonic() < deadline and select.select([ours], [], [], LIMIT)[0]:
         try:
             piece = os.read(ours, 65536)
-        except OSError:  # Linux's way to say that the other end was closed
+        except OSError:  # as Linux reports that the other end was closed
             break
         seen += piece
     os.close(ours)
@@ -134,9 +134,9 @@ def test_prometheus_reads_the_status_while_the_topology_runs(start: Callable[...
     pytest.importorskip("prometheus_client")
     run = start(topology("endless"), "--prometheus", "0")
     assert run.stderr is not None
-    said = run.stderr.readline()
-    assert said.startswith("Prometheus metrics on http://127.0.0.1:"), said
-    url = said.split()[-1]
+    line = run.stderr.readline()
+    assert line.startswith("Prometheus metrics on http://127.0.0.1:"), line
+    url = line.split()[-1]
     acked = re.compile(
         r'^multilang_task_acked_total\{component="numbers",kind="spout",task="\d+",topology="\w+"\} (\S+)$', re.M
     )

@@ -1,4 +1,4 @@
-"""``multilang run --watch``: saved files are run, errors are shown and wait, state is kept, nothing is left behind."""
+"""``multilang run --watch``: saved files are run, errors are shown and wait, state survives, nothing is left behind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ topology = builder.build("watched", conf={"topology.max.spout.pending": 5, "topo
 
 
 class Watching:
-    """A started ``multilang run --watch`` and the lines that it says."""
+    """A started ``multilang run --watch`` and the lines that it prints."""
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.process = subprocess.Popen(
@@ -57,18 +57,18 @@ class Watching:
             env={**os.environ, "MULTILANG_STATE_HOME": str(folder / "state")},
         )
         self._lines: Queue[str] = Queue()
-        self.said: list[str] = []
+        self.lines: list[str] = []
         self._reader = Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
-        with self.process.stdout as said:
-            for line in said:
+        with self.process.stdout as output:
+            for line in output:
                 self._lines.put(line)
 
     def end(self) -> None:
-        """End it, and read what it said until then."""
+        """End it, and read its output until then."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -82,8 +82,8 @@ class Watching:
             try:
                 line = self._lines.get(timeout=max(deadline - time.monotonic(), 0.01))
             except Empty:
-                pytest.fail(f"{pattern!r} did not come; it said:\n{''.join(self.said[-40:])}")
-            self.said.append(line)
+                pytest.fail(f"{pattern!r} did not come; it printed:\n{''.join(self.lines[-40:])}")
+            self.lines.append(line)
             found = re.search(pattern, line)
             if found is not None:
                 return found
@@ -125,11 +125,11 @@ def children(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("mode", ["process", "inprocess"])
-def test_a_saved_file_runs_with_its_state_kept(folder: Path, watching, mode: str) -> None:
+def test_a_saved_file_restarts_with_its_state(folder: Path, watching, mode: str) -> None:
     watch = watching("-v", "--mode", mode)
     watch.until(r"first 30$")
     (folder / "words.py").write_text('WORD = "second"\n')
-    watch.until(r"words\.py saved: running anew")
+    watch.until(r"words\.py saved: restarting")
     # What was committed a checkpoint before the end is there again; a first count would be 1.
     assert int(watch.until(r"second (\d+)$")[1]) > 10
     watch.process.send_signal(signal.SIGINT)
@@ -160,8 +160,8 @@ def test_a_file_that_is_not_the_topologys_changes_nothing(folder: Path, watching
     for name in ("README.md", "other.py", "test_words.py"):
         (folder / name).write_text("x = 1\n")
     (folder / "words.py").write_text('WORD = "second"\n')
-    assert "words.py saved" in watch.until("saved: running anew")[0] + watch.said[-1]
-    assert not any(name in line for line in watch.said for name in ("README", "other.py", "test_words"))
+    assert "words.py saved" in watch.until("saved: restarting")[0] + watch.lines[-1]
+    assert not any(name in line for line in watch.lines for name in ("README", "other.py", "test_words"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -99,7 +99,7 @@ class Forgets(Bolt):
             self.ack(tup)
 
 
-class Talks(Remainder):
+class Logs(Remainder):
     def process(self, tup):
         self.logger.warning("number %d", tup["number"])
         self.logger.info("in detail %d", tup["number"])
@@ -120,7 +120,7 @@ class Slow(Remainder):
 
 
 class WritesItsPid(Remainder):
-    """Tells its process's id by a file, so that a test can see whether it lives."""
+    """Writes its process's id to a file, so that a test can see whether it runs."""
 
     def initialize(self, conf, context):
         with open(os.path.join(conf["test.folder"], str(os.getpid())), "w"):
@@ -157,8 +157,8 @@ def unreliable():
     return of(Unreliable, Remainder)
 
 
-def talks():
-    return of(Numbers, Talks)
+def logs():
+    return of(Numbers, Logs)
 
 
 def dies():

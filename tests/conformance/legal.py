@@ -18,7 +18,7 @@ SLOW = 1.5  # seconds
 
 
 class NullsInsteadOfNothing:
-    """Each key is there, and null when there is nothing to say."""
+    """Each key is there, and null without a value."""
 
     def send(self, message):
         if message.get("command") == "emit":
@@ -126,7 +126,7 @@ class SlowBehindAHeartbeatBolt(plain.Bolt):
 
 
 class AnswersBehindTheAckBolt(plain.Bolt):
-    """Acks first, and says what it knows then."""
+    """Acks first, and logs what it knows then."""
 
     def do_contract(self):
         self.do_ack()
@@ -159,7 +159,7 @@ class AnswersLateBolt(SignsOfLifeBolt):
 
 
 class ThreadsBolt(SignsOfLifeBolt):
-    """A stranger to the contract: a thread for each tuple, which takes a while."""
+    """A bolt without the contract, with a thread for each tuple, which takes a while."""
 
     times = 1
 
@@ -180,7 +180,7 @@ class ThreadsThatAckTwiceBolt(ThreadsBolt):
 
 
 class ItsFileComesLaterBolt(plain.Bolt):
-    """Says its pid, and makes the file a moment later, which is no MUST."""
+    """Sends its pid, and makes the file a moment later, which is no MUST."""
 
     def shake_hands(self):
         setup = self.read_message()
@@ -201,7 +201,7 @@ class NeedsLongForALongScriptSpout(plain.Spout):
 
 
 class LogsAllItSaysSpout(plain.Spout):
-    """Logs what it writes, before and behind it, as a library at its most talkative level does."""
+    """Logs what it writes, before and after it, as a library at its most talkative level does."""
 
     def send(self, message):
         if message.get("command") in ("emit", "error"):
@@ -213,7 +213,7 @@ class LogsAllItSaysSpout(plain.Spout):
 
 
 class RemovesItsFileBolt(plain.Bolt):
-    """Removes its pid file, and lives on, or ends, which takes it until its input is closed."""
+    """Removes its pid file, and continues, or ends, which takes it until its input is closed."""
 
     def do_forgets(self):
         os.unlink(os.path.join(self.folder, str(os.getpid())))
@@ -278,7 +278,7 @@ class ComplainsAtItsEndSpout(plain.Spout):
         try:
             return super().read_message()
         except SystemExit:
-            self.write(b"the worker is gone\nend\n")
+            self.write(b"the worker has ended\nend\n")
             raise
 
 

@@ -33,7 +33,7 @@ class WritesAstralLettersWrongBolt(plain.Bolt):
 
 
 class ForgetsAnIdSpout(plain.Spout):
-    """Says another id to user code for every fifth ack."""
+    """Gives another id to user code for every fifth ack."""
 
     acks = 0
 

@@ -1,4 +1,4 @@
-"""``multilang conformance`` as its user runs it: reports, selection, exit statuses, and what it says to mistakes."""
+"""``multilang conformance`` as its user runs it: reports, selection, exit statuses, and its messages on mistakes."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.soak import SOAK, sampled
 ROOT = Path(__file__).parents[2]
 PLAIN = ROOT / "examples" / "conformance" / "plain.py"
 MUTANT = Path(__file__).parent / "mutant.py"
-MUTE = ("sh", "-c", "echo '{\"pid\": 1}'; echo end; cat >/dev/null")  # says its pid, and nothing else
+MUTE = ("sh", "-c", "echo '{\"pid\": 1}'; echo end; cat >/dev/null")  # sends its pid, and nothing else
 LIMIT = patient(240)  # seconds: for a machine that is busy with other tests
 PROGRAMS = Path(__file__).parent / "ordinary" / "programs.py"
 COMPONENT = Path(__file__).parent / "faulty" / "component.py"
-# Ordinary programs that a worker would die of: what is wrong, and the case that says so.
+# Ordinary programs that a worker would die of: what is wrong, and the case that finds it.
 DEADLY = {
     "dies on its first tuple": ([PROGRAMS, "DiesOnItsTuple"], "bolt/ordinary/1"),
     "dies of task ids": ([PROGRAMS, "TakesTaskIdsForATuple"], "bolt/ordinary/3"),
@@ -115,7 +115,7 @@ def test_a_bolt_that_fails_every_tuple_is_told_what_to_say_of_it(step: str, hint
     command = ["--case", "bolt/fail", "--timeout", 60, "--", sys.executable, PLAIN, "bolt"]
     ran = conformance("bolt", "--no-contract", "--tuple", tup, *command)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert ("--tuple says what it takes" in ran.stdout) is hint
+    assert ("--tuple is for what it takes" in ran.stdout) is hint
 
 
 @pytest.mark.parametrize("kind", ["auto", "bolt"])
@@ -144,7 +144,7 @@ def test_what_it_knows_is_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("arguments", "status", "message"),
     [
         (["bolt"], 2, "no program is given"),
         (["bolt", "--case", "bolt/nosuch", "--", "true"], 2, "no case 'bolt/nosuch' for a bolt"),
@@ -152,7 +152,7 @@ def test_what_it_knows_is_listed() -> None:
         (["bolt", "--", "no-such-program"], 3, "can't be started: no-such-program"),
         (["--timeout", "3", "--", "true"], 1, "no valid first message came"),
         (["--timeout", "3", "--", "echo", "hello"], 1, "failed common/framing"),
-        (["--timeout", "2", "--", *MUTE], 2, "it can't be told whether the program is a bolt or a spout"),
+        (["--timeout", "2", "--", *MUTE], 2, "it is unknown whether the program is a bolt or a spout"),
         (["bolt", "--soak", "soon", "--", "true"], 2, "'soon' is no duration; write for example 60s"),
         (["bolt", "--soak", "1s", "--fuzz", "1", "--", "true"], 2, "give one of them"),
         (["bolt", "--seed", "1", "--", "true"], 2, "--seed and --number are for --soak or --fuzz"),
@@ -168,8 +168,8 @@ def test_what_it_knows_is_listed() -> None:
         (["bolt", "--timeout", "3", "--", "true"], 1, "common/handshake/1"),
     ],
 )
-def test_mistakes_are_said_in_one_sentence(arguments: list[str], status: int, said: str) -> None:
+def test_mistakes_are_reported_in_one_sentence(arguments: list[str], status: int, message: str) -> None:
     ran = conformance(*arguments)
     assert ran.returncode == status, ran.stdout + ran.stderr
-    assert said in " ".join((ran.stdout + ran.stderr).split())
+    assert message in " ".join((ran.stdout + ran.stderr).split())
     assert "Traceback" not in ran.stdout + ran.stderr

@@ -68,7 +68,7 @@ SOME = {
 
 
 def missed(name: str) -> list[str]:
-    """Return the MUST cases that a correct program is said to break, at the default limit."""
+    """Return the MUST cases that a correct program breaks by the report, at the default limit."""
     command, kind, contract = CORRECT[name]
     if command[0] == "node" and shutil.which("node") is None:
         if os.environ.get("CI"):

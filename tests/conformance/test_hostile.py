@@ -1,4 +1,4 @@
-"""Whatever a program does, the run ends, says what is wrong, and leaves no process behind."""
+"""Whatever a program does, the run ends, reports what is wrong, and leaves no process behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLOW = ("never_reads", "ignores_sigterm", "floods_stderr", "closes_stdin", "leav
 
 
 def processes(mark: str) -> list[int]:
-    """The living processes whose command line holds the mark."""
+    """The running processes whose command line holds the mark."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -45,7 +45,7 @@ def processes(mark: str) -> list[int]:
 
 
 def left(mark: str) -> list[int]:
-    """Those that live on; a killed one that is nobody's child any more may take a moment to be gone."""
+    """The survivors; a killed one that is nobody's child any more may take a moment to disappear."""
     until = time.monotonic() + 10
     while (found := processes(mark)) and time.monotonic() < until:
         time.sleep(0.02)
@@ -103,6 +103,10 @@ def test_a_program_that_does_not_exist_is_said_to() -> None:
 
 def test_a_program_that_reads_no_second_piece_is_not_waited_for_without_end() -> None:
     target = Target([sys.executable, str(PROGRAM), "never_reads"], "bolt")
-    with Programs(target) as programs, programs.talk(LIMIT) as talk, pytest.raises(CaseFailed) as failed:
-        talk.handshake(pieces=lambda data: [data[:1], data[1:]])
+    with (
+        Programs(target) as programs,
+        programs.conversation(LIMIT) as conversation,
+        pytest.raises(CaseFailed) as failed,
+    ):
+        conversation.handshake(pieces=lambda data: [data[:1], data[1:]])
     assert failed.value.timed_out

@@ -126,21 +126,21 @@ def test_a_bolt_that_acks_with_its_tick_alone_is_judged_by_its_acks() -> None:
 
 def test_a_start_may_take_the_whole_limit_when_answers_may_not_any_more() -> None:
     target = Target(command("SlowBehindAHeartbeatBolt"), "bolt", timeout=LIMIT, contract=True)
-    with Programs(target, ahead=False) as programs, programs.talk(0.5) as talk:
-        talk.handshake()  # which takes longer than half a second
-        assert talk.timeout == 0.5
+    with Programs(target, ahead=False) as programs, programs.conversation(0.5) as conversation:
+        conversation.handshake()  # which takes longer than half a second
+        assert conversation.timeout == 0.5
 
 
 @pytest.mark.parametrize(("step", "found"), [("forgets", ["pid.vanished"]), ("ends", [])])
 def test_the_file_of_a_program_that_ends_may_go(step: str, found: list[str]) -> None:
     target = Target(command("RemovesItsFileBolt"), "bolt", contract=True, knows=("conf",))
-    with Programs(target) as programs, programs.talk(LIMIT) as talk:
-        talk.handshake()
-        talk.steps([step])
-        talk.wait(lambda: not talk.pid_files() or None, "the end of the file", often=True)
-        talk.timeout = LIMIT if found else 1.0  # it does not answer, in any time
-        talk.look_at_pid_file()
-    assert [finding.code for finding in talk.findings] == found
+    with Programs(target) as programs, programs.conversation(LIMIT) as conversation:
+        conversation.handshake()
+        conversation.steps([step])
+        conversation.wait(lambda: not conversation.pid_files() or None, "the end of the file", often=True)
+        conversation.timeout = LIMIT if found else 1.0  # it does not answer, in any time
+        conversation.look_at_pid_file()
+    assert [finding.code for finding in conversation.findings] == found
 
 
 def test_a_slow_program_that_answers_a_heartbeat_first_still_keeps_the_contract() -> None:

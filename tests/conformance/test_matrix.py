@@ -31,7 +31,7 @@ def test_the_page_has_a_row_and_a_chapter_for_each_and_says_what_is_missing(
     results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "")  # no node here
-    page, matrix, kept = tmp_path / "page.md", tmp_path / "matrix.html", tmp_path / "kept"
+    page, matrix, folder = tmp_path / "page.md", tmp_path / "matrix.html", tmp_path / "results"
     cases = [text for path in ("bolt/heartbeat/13", "common/log") for text in ("--case", path)]
     arguments = [
         *cases,
@@ -40,7 +40,7 @@ def test_the_page_has_a_row_and_a_chapter_for_each_and_says_what_is_missing(
         "--html",
         str(matrix),
         "--results",
-        str(kept),
+        str(folder),
         "plain Python",
         "plain Node",
     ]
@@ -52,10 +52,10 @@ def test_the_page_has_a_row_and_a_chapter_for_each_and_says_what_is_missing(
     assert "| bolt/heartbeat/13 | SHOULD | *a sign of life while user code is slow*: " in text
     assert 'href="#f0-bolt-heartbeat-13"' in matrix.read_text("utf-8")
 
-    files = {file.name: file.stat().st_mtime_ns for file in kept.iterdir()}
+    files = {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
     assert set(files) == {"plain-Python-bolt.json", "plain-Python-spout.json"}
     assert results.main(arguments) == 0
-    assert {file.name: file.stat().st_mtime_ns for file in kept.iterdir()} == files
+    assert {file.name: file.stat().st_mtime_ns for file in folder.iterdir()} == files
     assert page.read_text("utf-8") == text
 
 

@@ -16,7 +16,7 @@ from tests.conformance.mutants import MUTANTS, Bolt, Spout
 from tests.soak import chosen
 
 MUTANT = Path(__file__).parent / "mutant.py"
-# Where the fault is silence, only the limit of time tells; a correct component is given much more of it.
+# Where the fault is silence, only the time limit shows it; a correct component is given much more of it.
 LIMIT = 5.0
 # Those take the whole limit, or several: they wait for an answer, a file, an end, or what else never comes.
 SILENT = (

@@ -23,7 +23,7 @@ SECTIONS = {
     "spout": ("spout/ordinary", "spout/commands", "spout/sync"),
 }
 ASKED_MORE = ("SplitBolt", "CountSpout")
-# A correct program is given much time, because the machine may be busy; where the fault is silence, only this limit tells.
+# A correct program is given much time, because the machine may be busy; where the fault is silence, only this limit shows it.
 LIMIT, PATIENT = 7.0, 60.0
 
 BROKEN = {
@@ -154,7 +154,7 @@ def test_a_correct_program_of_sh_passes() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind", "other"), [("SplitBolt", "spout", "bolt"), ("CountSpout", "bolt", "spout")])
-def test_a_program_of_the_other_kind_is_told(name: str, kind: str, other: str) -> None:
+def test_a_program_of_the_other_kind_is_reported(name: str, kind: str, other: str) -> None:
     result = result_of([*PYTHON, name], kind, PATIENT)
     assert result.bad()
     assert result.seconds < PATIENT  # no answer is waited for in vain

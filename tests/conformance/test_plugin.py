@@ -68,7 +68,7 @@ def test_what_needs_the_contract_is_skipped_for_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ("'no-such-program x'", "no-such-program: No such file or directory"),
         pytest.param(
@@ -76,14 +76,14 @@ def test_what_needs_the_contract_is_skipped_for_others(tmp_path: Path) -> None:
             "the program can't be started: no-such-program",
             marks=soak_only,
         ),
-        pytest.param("'true'", "it can't be told whether the program is a bolt or a spout", marks=soak_only),
+        pytest.param("'true'", "it is unknown whether the program is a bolt or a spout", marks=soak_only),
         ("'true', 'bolt', cases='spout/sync'", "no case 'spout/sync' for a bolt"),
     ],
 )
-def test_what_is_wrong_with_its_use_is_said_without_a_traceback(tmp_path: Path, arguments: str, said: str) -> None:
+def test_wrong_uses_are_reported_without_a_traceback(tmp_path: Path, arguments: str, message: str) -> None:
     ran = session(tmp_path, f"test_it = multilang_conformance({arguments})\n")
     assert ran.returncode != 0
-    assert said in " ".join(ran.stdout.split())
+    assert message in " ".join(ran.stdout.split())
     assert "another exception" not in ran.stdout
     assert "Error:" not in ran.stdout
 

@@ -1,4 +1,4 @@
-"""The probe decides whether a program keeps the contract, or the report says that it could not; it tells what was left out."""
+"""The probe decides whether a program keeps the contract, or the report names that it could not, and what was left out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_an_answer_in_a_notation_of_its_own_is_one_and_fails_the_framing() -> No
     assert {case.path.rpartition("/")[0] for case in result.cases if case.status == "failed"} == {"common/framing"}
 
 
-def test_what_could_not_be_found_out_is_told() -> None:
+def test_what_could_not_be_found_out_is_reported() -> None:
     target = Target([sys.executable, str(ORDINARY), "HangsOnItsTuple"], "bolt", timeout=2.0)
     result = Run(target).run(selected(all_cases("bolt"), ("bolt/heartbeat/1",)))
     [note] = result.notes
@@ -55,13 +55,13 @@ def test_what_could_not_be_found_out_is_told() -> None:
 
 def test_the_closing_line_says_what_was_skipped_and_why_and_require_makes_it_a_failure() -> None:
     some = ("--case", "bolt/ordinary", "--case", "bolt/fail/1", "--exclude", "bolt/ordinary/6", "--timeout", "60")
-    stranger = ["--", sys.executable, ORDINARY, "SplitBolt"]
-    ran = conformance("bolt", "--no-contract", *some, *stranger)
+    program = ["--", sys.executable, ORDINARY, "SplitBolt"]
+    ran = conformance("bolt", "--no-contract", *some, *program)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "9 passed, 0 failed, 0 warnings, 0 blocked, 1 skipped" in ran.stdout
     assert "1 skipped: needs a program that keeps the conformance contract" in " ".join(ran.stdout.split())
     for required in ("all", "10"):
-        ran = conformance("bolt", "--no-contract", "--require", required, *some, *stranger)
+        ran = conformance("bolt", "--no-contract", "--require", required, *some, *program)
         assert ran.returncode == 1, ran.stdout + ran.stderr
         assert "9 of the 10 cases that are required have a verdict" in ran.stdout
     ran = conformance("bolt", "--require", "all", *some, "--", sys.executable, PLAIN, "bolt")

@@ -94,7 +94,7 @@ def test_a_recording_holds_every_message_and_replays(tmp_path: Path) -> None:
     assert replay(read_recording(file), component("sink")) is None
 
 
-def test_a_recorder_that_is_told_to_end_ends_its_component_and_keeps_what_was_said(tmp_path: Path) -> None:
+def test_a_recorder_that_gets_sigterm_ends_its_component_and_stores_the_messages(tmp_path: Path) -> None:
     file = tmp_path / "talk.jsonl"
     command = [*RECORD, "-o", str(file), "--"]
     recorder = subprocess.Popen(
@@ -102,8 +102,8 @@ def test_a_recorder_that_is_told_to_end_ends_its_component_and_keeps_what_was_sa
     )
     assert recorder.stdin is not None
     assert recorder.stdout is not None
-    told = {"pidDir": str(tmp_path), "conf": {}, "context": {"taskid": 1, "task->component": {"1": "sink"}}}
-    recorder.stdin.write(json.dumps(told).encode() + b"\nend\n")
+    handshake = {"pidDir": str(tmp_path), "conf": {}, "context": {"taskid": 1, "task->component": {"1": "sink"}}}
+    recorder.stdin.write(json.dumps(handshake).encode() + b"\nend\n")
     recorder.stdin.flush()
     pid = json.loads(recorder.stdout.readline())["pid"]
     recorder.send_signal(signal.SIGTERM)

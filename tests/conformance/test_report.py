@@ -20,7 +20,7 @@ from multilang.conformance import Run, Target, all_cases
 from multilang.conformance import result as results
 from multilang.conformance.case import PAGE, selected
 from multilang.conformance.page import to_page
-from multilang.conformance.result import CaseResult, Result, Said, from_json
+from multilang.conformance.result import CaseResult, Result, TranscriptEntry, from_json
 from multilang.conformance.sources import PROTOCOL, parts
 
 PLAIN = Path(__file__).parents[2] / "examples" / "conformance" / "plain.py"
@@ -45,7 +45,7 @@ def bad() -> Result:
 
 
 def faults(value: Any, schema: dict[str, Any], where: str = "result") -> Iterator[str]:
-    """Return where a value is not as the schema says, for the words that our schema uses."""
+    """Return where a value breaks the schema, for the words that our schema uses."""
     wanted = schema.get("type", [])
     names = [wanted] if isinstance(wanted, str) else wanted
     if names and not isinstance(value, tuple(type for name in names for type in _types(name))):
@@ -82,8 +82,8 @@ def test_the_data_is_as_its_schema_says_and_comes_back(good: Result, bad: Result
 
 def test_the_schema_names_what_there_is() -> None:
     case = SCHEMA["properties"]["cases"]["items"]
-    said = case["properties"]["transcript"]["items"]
-    for schema, kind in ((SCHEMA, Result), (case, CaseResult), (said, Said)):
+    entry = case["properties"]["transcript"]["items"]
+    for schema, kind in ((SCHEMA, Result), (case, CaseResult), (entry, TranscriptEntry)):
         names = {field.name for field in fields(kind)} | ({"format"} if kind is Result else set())
         assert set(schema["properties"]) == set(schema["required"]) == names
     assert SCHEMA["properties"]["format"]["const"] == results.FORMAT
@@ -103,13 +103,13 @@ def test_a_case_that_passed_has_its_bytes_both_ways_and_its_duration(good: Resul
         assert case.status == "passed"
         assert case.seconds > 0
         for direction, total in (("sent", case.bytes_sent), ("received", case.bytes_received)):
-            sizes = [said.size for said in case.transcript if said.direction == direction]
-            whole = all(said.direction != "…" for said in case.transcript)
+            sizes = [entry.size for entry in case.transcript if entry.direction == direction]
+            whole = all(entry.direction != "…" for entry in case.transcript)
             assert sum(sizes) == total if whole else 0 < sum(sizes) < total
-        times = [said.seconds for said in case.transcript]
+        times = [entry.seconds for entry in case.transcript]
         assert times == sorted(times)
     long = next(case for case in played if case.path == "bolt/ack/5")
-    assert sum(said.size for said in long.transcript) == long.bytes_sent + long.bytes_received
+    assert sum(entry.size for entry in long.transcript) == long.bytes_sent + long.bytes_received
 
 
 class _Page(HTMLParser):
@@ -146,7 +146,7 @@ def test_the_page_has_every_case_and_needs_nothing_from_outside(which: str, requ
 
 
 def test_what_a_program_wrote_is_no_html(bad: Result) -> None:
-    bad.cases[0].transcript.append(Said("received", "<script>alert(1)</script>", 0.0, 25))
+    bad.cases[0].transcript.append(TranscriptEntry("received", "<script>alert(1)</script>", 0.0, 25))
     bad.cases[0].why = "<b>"
     page = to_page([bad])
     assert page.count("<script>") == 1

@@ -49,7 +49,7 @@ def test_a_correct_ordinary_program_passes(kind: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "what", "number", "said"),
+    ("name", "what", "number", "message"),
     [
         ("AcksTwiceLateBolt", "soak", 1, "which had its "),
         ("WritesAstralLettersWrongBolt", "fuzz", None, "what was emitted is not what was asked for"),
@@ -57,25 +57,25 @@ def test_a_correct_ordinary_program_passes(kind: str, name: str) -> None:
     ],
 )
 def test_a_fault_is_found_and_its_seed_and_number_play_it_again(
-    name: str, what: str, number: int | None, said: str
+    name: str, what: str, number: int | None, message: str
 ) -> None:
     kind = "spout" if name.endswith("Spout") else "bolt"
     plan = Plan(what, 11, seconds=LIMIT, messages=400, number=number)
     found = next(case for case in result_of(plan, kind, HERE / "soaked.py", name).cases if case.status == "failed")
-    assert said in found.why
+    assert message in found.why
     assert found.transcript
     number = int(found.path.partition("/")[2])
     assert found.why.endswith(f"--seed 11 --number {number}")
     again = result_of(Plan(what, 11, seconds=1, messages=1, number=number), kind, HERE / "soaked.py", name)
     assert [case.path for case in again.cases] == [found.path]
-    assert said in again.cases[0].why
+    assert message in again.cases[0].why
 
 
 @given(seed=st.integers())
 def test_every_spelling_of_a_value_is_that_value(seed: int) -> None:
-    told = value(Random(seed))
-    text = spelled(Random(seed), told)
-    assert json.loads(text) == told
+    expected = value(Random(seed))
+    text = spelled(Random(seed), expected)
+    assert json.loads(text) == expected
     assert "\nend\n" not in text
 
 

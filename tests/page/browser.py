@@ -73,7 +73,7 @@ def figure(page: Any, name: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-# A page begins anew when its connection was away for too long, as on a machine that is very busy: what was open is closed.
+# A page is loaded again when its connection was away for too long, as on a machine that is very busy: what was open is closed.
 
 
 def shows_trace(page: Any, error: Any, code: str) -> bool:

@@ -1,4 +1,4 @@
-"""``multilang run --page`` in a real browser: figures grow, what is killed and what fails is seen, and the end is told."""
+"""``multilang run --page`` in a real browser: figures grow, kills and failures are seen, and the end is shown."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
         page.get_by_role("heading", name="squares").wait_for()
         wait_for(lambda: figure(page, "acked") > 100, "the counts grow")
         grown = figure(page, "acked")
-        wait_for(lambda: figure(page, "acked") > grown, "they go on growing")
+        wait_for(lambda: figure(page, "acked") > grown, "they continue to grow")
         # The error's traceback, as text and not as HTML.
         error, code = (
             re.compile("fifty is <b>not</b> squared"),

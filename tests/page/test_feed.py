@@ -1,4 +1,4 @@
-"""The feed of a page: it asks only while somebody looks, and its curves are what the run's histories say."""
+"""The feed of a page: it polls only while somebody watches, and its curves are the run's histories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang.engine.status import ComponentStatus, History, InputStatus, RunStatus, Series, StreamStatus
-from multilang.page.feed import KEPT_SECS, Curves, Feed
+from multilang.page.feed import CURVE_SECS, Curves, Feed
 
 
 def status(seconds=0.0, *components, **of):
@@ -20,18 +20,18 @@ def bolt(id, executed, *inputs, **of):
 
 
 @given(st.lists(st.integers(0, 120), max_size=12), st.integers(1, 60))
-def test_curves_join_overlapping_histories_without_gaps_or_repeats(steps, kept):
+def test_curves_join_overlapping_histories_without_gaps_or_repeats(steps, length):
     now, curves = 0, Curves()
     for step in steps:
-        step = min(step, kept)  # a page that asks less often than a history is long misses what was between
+        step = min(step, length)  # a page that asks less often than a history is long misses what was between
         now += step
-        at = tuple(float(each) for each in range(max(0, now - kept), now))
+        at = tuple(float(each) for each in range(max(0, now - length), now))
         series = Series(rate=tuple(each * 2.0 for each in at), failed=tuple(int(each) % 3 for each in at))
         curves.add(
             status(now, history=History(at=at, components={"a": series} if now % 2 else {"a": series, "b": series}))
         )
     expected = [float(each) for each in range(now)]
-    expected = [each for each in expected if each > now - 1 - KEPT_SECS]
+    expected = [each for each in expected if each > now - 1 - CURVE_SECS]
     assert curves.at == expected
     for columns in curves.components.values():
         assert {len(column) for column in columns.values()} <= {len(expected)}
@@ -72,7 +72,7 @@ def test_another_run_of_the_same_name_begins_anew():
 
 
 def test_nobody_is_asked_while_nobody_looks():
-    async def lives():
+    async def scenario():
         asked = asyncio.Semaphore(0)
 
         async def ask():
@@ -99,7 +99,7 @@ def test_nobody_is_asked_while_nobody_looks():
         feed.watch()
         await asyncio.wait_for(following, 30)
 
-    asyncio.run(lives())
+    asyncio.run(scenario())
 
 
 def test_a_question_without_an_answer_is_shown_and_asked_again():
@@ -111,11 +111,11 @@ def test_a_question_without_an_answer_is_shown_and_asked_again():
             raise answer
         return answer
 
-    async def lives():
+    async def scenario():
         feed = Feed(ask)
         await feed.refresh()
         assert (feed.problem, feed.status) == ("nobody there", None)
         await feed.refresh()
         assert (feed.problem, feed.status.seconds) == ("", 2.0)
 
-    asyncio.run(lives())
+    asyncio.run(scenario())

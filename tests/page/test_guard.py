@@ -1,4 +1,4 @@
-"""A visitor who comes without the token sees nothing, and other sites can't use who has it."""
+"""A client without the token sees nothing, and other sites can't use one that has it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def page(scope, receive, send):
 
 def asked(guard, path="/", kind="http", method="GET", **headers):
     """Return the first message of the answer."""
-    said = []
+    messages = []
     path, _, query = path.partition("?")
     given = {"host": HOST, **{name.replace("_", "-"): value for name, value in headers.items()}}
     scope = {
@@ -29,10 +29,10 @@ def asked(guard, path="/", kind="http", method="GET", **headers):
     }
 
     async def send(message):
-        said.append(message)
+        messages.append(message)
 
     asyncio.run(guard(scope, None, send))
-    return said[0]
+    return messages[0]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def browser():
         yield lambda url: opener.open(url, timeout=90).read().decode()
 
 
-def test_a_page_can_be_opened_with_the_address_that_is_told(browser):
+def test_a_page_can_be_opened_with_the_address_that_is_printed(browser):
     before = children()
     with RunPage(lambda: STATUS, 0) as page:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=\S{32,}", page.url)
@@ -60,7 +60,7 @@ def test_a_run_goes_on_when_its_page_is_killed():
     page = RunPage(lambda: STATUS, 0)
     (process,) = children() - before
     os.kill(process, signal.SIGKILL)
-    wait_for(lambda: children() == before, "it is gone")
+    wait_for(lambda: children() == before, "it has ended")
     page.close(STATUS)
 
 

@@ -35,7 +35,7 @@ LAYERS = ("", "[environments.prod]", "[environments.other]")
 
 
 @pytest.mark.parametrize("given", list(product([False, True], repeat=3)))
-def test_what_holds_is_the_strongest_section_that_gives_it_and_the_others_are_told(tmp_path, given) -> None:
+def test_what_holds_is_the_strongest_section_that_gives_it_and_the_others_are_listed(tmp_path, given) -> None:
     texts = []
     for place, (layer, is_given) in enumerate(zip(LAYERS, given, strict=True)):
         conf = "[conf]" if not layer else f"{layer[:-1]}.conf]"
@@ -44,8 +44,8 @@ def test_what_holds_is_the_strongest_section_that_gives_it_and_the_others_are_to
     counting = [place for place in (1, 0) if given[place]]  # those of another environment never count
     origins = [FILE, f"{FILE} [environments.prod]"]
     for found, expected in ((settings.values.get("name"), str), (settings.conf.get("a.key"), int)):
-        told = [] if found is None else [found, *found.over]
-        assert [(each.value, each.origin) for each in told] == [(expected(n), origins[n]) for n in counting]
+        values = [] if found is None else [found, *found.over]
+        assert [(each.value, each.origin) for each in values] == [(expected(n), origins[n]) for n in counting]
 
 
 def test_a_project_is_found_from_a_folder_below_and_its_paths_begin_at_its_own(tmp_path) -> None:
@@ -87,9 +87,9 @@ SECRETS = {
 def test_a_secret_that_is_given_by_its_value_is_refused_and_not_repeated(tmp_path, line, place) -> None:
     import re
 
-    said = refusal(tmp_path, f"[{place}]\n{line}")
-    assert re.search(SECRETS[line], said)
-    assert "hunter2" not in said
+    message = refusal(tmp_path, f"[{place}]\n{line}")
+    assert re.search(SECRETS[line], message)
+    assert "hunter2" not in message
 
 
 def test_a_secret_is_given_by_its_place(tmp_path) -> None:
@@ -100,7 +100,7 @@ def test_a_secret_is_given_by_its_place(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("topolgy = 'a'", "topolgy is read by nobody; did you mean 'topology'?"),
         ("[prod]\nnimbus = 'x'", "an environment is a section [environments.prod]"),
@@ -120,8 +120,8 @@ def test_a_secret_is_given_by_its_place(tmp_path) -> None:
         ("environments = 3", "[environments.prod]"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_with_what_to_write(tmp_path, text, said) -> None:
-    assert said in refusal(tmp_path, text)
+def test_what_can_not_be_meant_is_refused_with_what_to_write(tmp_path, text, message) -> None:
+    assert message in refusal(tmp_path, text)
 
 
 def test_spark_has_settings_of_its_own(tmp_path) -> None:

@@ -1,4 +1,4 @@
-"""Both ends of ours against what a real Storm 2.8.3 and its components said to each other, byte by byte."""
+"""Both ends of ours against what a real Storm 2.8.3 and its components sent each other, byte by byte."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_our_child_answers_means_the_same_to_our_parent(name: str) -> None:
             continue
         command = meaning_of_output(decoded(raw))
         if isinstance(command, Emit) and BEYOND_64_BITS in command.values:
-            # The one thing in the captures that we don't say: it halts workers up to Storm 2.5.
+            # The one thing in the captures that we don't send: it halts workers up to Storm 2.5.
             refused += 1
             with pytest.raises(UnserializableValue, match=r"value 1 \(field 'n'\): .* beyond 64 bits"):
                 _say_as_child(child, command, spout)

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from multilang.protocol import ParentConnection, UnserializableValue
 from multilang.protocol.codec import MAX_DEPTH, dumps, encode_values, loads, normalize, reason_against
-from tests.protocol.wire import END, outcome, received, said, shaken_child, shaken_parent, whole
+from tests.protocol.wire import END, outcome, received, sent_by, shaken_child, shaken_parent, whole
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
@@ -111,7 +111,7 @@ NEAR_16 = st.integers(10**15, 10**18).map(float) | st.floats(1e16, 1e17) | st.fl
 @given(st.lists(NEAR_16 | NEAR_16.map(float.__neg__) | st.text('e+16"\\\x7f1.\n', max_size=30), max_size=4))
 @example([1.2345678901234568e16, -1.2345678901234568e16, 1.2345678901234568e160, "1.2345678901234568e+16"])
 def test_json_is_written_so_that_storms_parser_keeps_it(values: list[Any]) -> None:
-    """No U+007F as it is, and no number with as many decimals as its exponent says: what is in tests/values, without Java."""
+    """No U+007F as it is, and no number with as many decimals as its exponent: what is in tests/values, without Java."""
     text = encode_values([values, {str(value): value for value in values}])
     assert same(loads(text)[0], values)
     assert "\x7f" not in text
@@ -289,7 +289,7 @@ def test_numbers_of_other_libraries_are_named_with_their_cure() -> None:
 def test_metrics_are_checked_as_values_are() -> None:
     child = shaken_child()
     child.metrics("m", {"n": [1, 2.5, None]})
-    assert said(child) == [{"command": "metrics", "name": "m", "params": {"n": [1, 2.5, None]}}]
+    assert sent_by(child) == [{"command": "metrics", "name": "m", "params": {"n": [1, 2.5, None]}}]
     with pytest.raises(UnserializableValue, match="the metric 'm': nan has no JSON form"):
         child.metrics("m", float("nan"))
     assert child.data_to_send() == b""
@@ -301,7 +301,7 @@ def test_a_log_line_is_never_lost(text: str) -> None:
     child.log(text, 3)
     child.error(text)
     shown = text.replace("\ud800", "\\ud800")
-    assert said(child) == [
+    assert sent_by(child) == [
         {"command": "log", "msg": shown, "level": 3},
         {"command": "error", "msg": shown},
     ]
@@ -337,7 +337,7 @@ def test_integers_of_any_size_pass_the_parent_since_storm_takes_them() -> None:
     [("[-]", [0]), ("[01]", [1]), ("[1.]", [1.0]), ('["a\nb"]', ["a\nb"]), ("[1e400]", [math.inf]), ("[NaN]", None)],
 )
 def test_what_is_read_although_it_is_no_json(text: str, value: Any) -> None:
-    """No peer writes these; should ujson grow stricter, the module docstring of parent.py is to be told."""
+    """No peer writes these; should ujson grow stricter, the module docstring of parent.py has to change."""
     found = loads(text)
     assert found == value if value is not None else math.isnan(found[0])
 

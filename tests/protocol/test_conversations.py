@@ -1,4 +1,4 @@
-"""The two ends against each other: whatever they say, in whatever order and pieces, is understood as it was meant."""
+"""The two ends against each other: whatever they send, in whatever order and pieces, is understood as it was meant."""
 
 from __future__ import annotations
 
@@ -267,8 +267,8 @@ class BoltConversation(Conversation):
     @invariant()
     def both_know_what_is_unfinished(self) -> None:
         on_their_way = {event.id for event in self.to_child if isinstance(event, Tuple)}
-        said = {event.id for event in self.to_parent if isinstance(event, Ack | Fail)}
-        assert self.parent.unfinished == set(self.child.unfinished) | on_their_way | said
+        finished = {event.id for event in self.to_parent if isinstance(event, Ack | Fail)}
+        assert self.parent.unfinished == set(self.child.unfinished) | on_their_way | finished
 
 
 class SpoutConversation(Conversation):
@@ -279,13 +279,13 @@ class SpoutConversation(Conversation):
         id=MESSAGE_IDS,
     )
     def command(self, what: str, id: Any) -> None:
-        say = getattr(self.parent, what)
+        send = getattr(self.parent, what)
         arguments = (id,) if what in ("ack", "fail") else ()
         if self.parent.command is not None:
             with pytest.raises(LocalProtocolError):
-                say(*arguments)
+                send(*arguments)
             return
-        say(*arguments)
+        send(*arguments)
         kinds = {"next": Next, "activate": Activate, "deactivate": Deactivate, "ack": Ack, "fail": Fail}
         self.to_child.append(kinds[what](*arguments))
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from multilang.protocol import ChildConnection, LocalProtocolError, UnserializableValue, fast_emit
-from tests.protocol.wire import END, OLD_CONTEXT, received, said, shaken_child, tuple_bytes
+from tests.protocol.wire import END, OLD_CONTEXT, received, sent_by, shaken_child, tuple_bytes
 
 
 def fast(child: ChildConnection, slow: list[Any] | None = None, default: Any = None) -> Any:
@@ -41,7 +41,7 @@ def test_it_says_the_same(values: Any, stream: str | None, token: Any) -> None:
     for _ in range(2):
         fast(quick)(values, stream, [quick.unfinished.get("11") or received(quick)], on_task_ids=token)
         long.emit(values, stream, [long.unfinished.get("11") or received(long)], None, token)
-    assert said(quick) == said(long)
+    assert sent_by(quick) == sent_by(long)
     assert quick.receive_data(b"[1]" + END) == long.receive_data(b"[1]" + END)
 
 
@@ -53,7 +53,7 @@ def test_the_common_emit_is_not_handed_over() -> None:
         fast(child, slow)(["a", 1], None, anchors)
         fast(child, slow)(["a", 1], None, anchors, on_task_ids=print)
     assert slow == []
-    assert len(said(child)) == 4
+    assert len(sent_by(child)) == 4
 
 
 def test_without_anchors_it_takes_those_of_its_owner() -> None:
@@ -66,7 +66,7 @@ def test_without_anchors_it_takes_those_of_its_owner() -> None:
     owner.anchors = (received(child),)
     emit(["b", 1])
     emit(["c", 1], None, [])
-    assert [command.get("anchors") for command in said(child)] == [None, ["11"], None]
+    assert [command.get("anchors") for command in sent_by(child)] == [None, ["11"], None]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_finished_anchor_is_refused() -> None:
     child.ack(tup)
     with pytest.raises(LocalProtocolError, match="tuple '11' can't be used as an anchor"):
         emit(["b", 1], None, [tup])
-    assert [command["command"] for command in said(child)] == ["emit", "ack"]
+    assert [command["command"] for command in sent_by(child)] == ["emit", "ack"]
 
 
 def test_anchors_are_a_list_of_tuples() -> None:
@@ -133,7 +133,7 @@ def test_any_id_is_said_as_json(id: str) -> None:
         child.emit(["a", 1], None, [anchor])
     child.ack(tup)
     child.fail(plain)
-    commands = said(child)
+    commands = sent_by(child)
     assert [command["anchors"][0] for command in commands[:-2]] == ["11", "11", id, id] * 2
     assert [command["id"] for command in commands[-2:]] == [id, "11"]
 
@@ -143,15 +143,15 @@ def test_a_parent_that_sends_task_ids_always_is_asked_for_them() -> None:
     child.receive_data(json.dumps({"pidDir": "/pids", "conf": {}, "context": OLD_CONTEXT}).encode() + END)
     tup = received(child)
     fast(child)(["a"], None, [tup])
-    assert "need_task_ids" not in said(child)[0]
+    assert "need_task_ids" not in sent_by(child)[0]
     assert child.receive_data(b"[2]" + END) == []
 
     child = shaken_child()
     (tup,) = child.receive_data(tuple_bytes())  # type: ignore[assignment]
     emit = fast(child)
     emit(["a", 1], None, [tup])
-    assert "need_task_ids" in said(child)[0]
+    assert "need_task_ids" in sent_by(child)[0]
     assert child.receive_data(b"[2]" + END) == []  # this one does not know it
     emit(["a", 1], None, [tup])
-    assert "need_task_ids" not in said(child)[0]
+    assert "need_task_ids" not in sent_by(child)[0]
     assert child.receive_data(b"[2]" + END) == []

@@ -25,7 +25,7 @@ def error_of(connection: Any, message: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "error"),
     [
         ({"id": 1}, "a tuple has 'id' 1, where a string is due"),
         ({"id": None}, "a tuple has 'id' None, where a string is due"),
@@ -39,8 +39,8 @@ def error_of(connection: Any, message: Any) -> str:
         ({"id": "\ud800", "task": []}, "a tuple has 'task' [], where an integer is due"),
     ],
 )
-def test_a_field_of_a_tuple(change: dict[str, Any], says: str) -> None:
-    assert error_of(shaken_child(), TUPLE | change).startswith(says)
+def test_a_field_of_a_tuple(change: dict[str, Any], error: str) -> None:
+    assert error_of(shaken_child(), TUPLE | change).startswith(error)
 
 
 @pytest.mark.parametrize("field", ["id", "comp", "stream", "task"])
@@ -50,7 +50,7 @@ def test_a_missing_field_of_a_tuple(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "error"),
     [
         ({}, "a message lacks 'command' and 'tuple': '{}'"),
         ({"command": 5}, "a message has command 5, not a string"),
@@ -66,12 +66,12 @@ def test_a_missing_field_of_a_tuple(field: str) -> None:
         (b"", "a message is not JSON ("),
     ],
 )
-def test_a_message_that_is_none(message: Any, says: str) -> None:
-    assert error_of(shaken_child(), message).startswith(says)
+def test_a_message_that_is_none(message: Any, error: str) -> None:
+    assert error_of(shaken_child(), message).startswith(error)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "error"),
     [
         ({"conf": None}, "the handshake 'conf' is of type NoneType, where an object is due"),
         ({"conf": []}, "the handshake 'conf' is of type list, where an object is due"),
@@ -95,10 +95,10 @@ def test_a_message_that_is_none(message: Any, says: str) -> None:
         ({"context": context(**{"stream->target->grouping": {"a": {"b": "FIELDS"}}})}, "the handshake has context['stream"),
     ],
 )  # fmt: skip
-def test_a_field_of_the_handshake(change: dict[str, Any], says: str) -> None:
+def test_a_field_of_the_handshake(change: dict[str, Any], error: str) -> None:
     message = {"pidDir": "/pids", "conf": {}, "context": context()} | change
     child = ChildConnection()
-    assert error_of(child, message).startswith(says)
+    assert error_of(child, message).startswith(error)
 
 
 @pytest.mark.parametrize("field", ["conf", "pidDir", "context"])
@@ -150,7 +150,7 @@ EMIT = {"command": "emit", "tuple": ["a", 1]}
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "error"),
     [
         (EMIT | {"tuple": {}}, "an emit has 'tuple' {}, where an array is due"),
         (EMIT | {"stream": 5}, "an emit has 'stream' 5, where a string is due"),
@@ -184,8 +184,8 @@ EMIT = {"command": "emit", "tuple": ["a", 1]}
         (b"\xff\xfe", r"a message is not JSON ("),
     ],
 )
-def test_a_field_of_a_command(message: Any, says: str) -> None:
-    assert error_of(shaken_parent("bolt", ["11"]), message).startswith(says)
+def test_a_field_of_a_command(message: Any, error: str) -> None:
+    assert error_of(shaken_parent("bolt", ["11"]), message).startswith(error)
 
 
 @pytest.mark.parametrize("pid", ["12", 1.5, None, True, -1, []])

@@ -75,7 +75,7 @@ def test_the_stream_must_not_end_inside_a_message() -> None:
 # ---- the bound ----
 
 
-def test_the_bound_is_128_mib_unless_told() -> None:
+def test_the_bound_is_128_mib_by_default() -> None:
     assert DEFAULT_MAX_BUFFER == 128 * 1024 * 1024
     assert FrameReader().max_buffer == DEFAULT_MAX_BUFFER
 

@@ -18,12 +18,15 @@ STORM = dict(re.findall(r"^== (\w+): worker (lives|died)", (CAPTURES / "misbehav
 _ACK = b'{"command": "ack", "id": "13"}'
 _ANCHORED = b'{"command": "emit", "anchors": ["13"], "tuple": %s}' + END
 
-# What halts a worker: refused, strict or not; the error says what is wrong.
+# What halts a worker: refused, strict or not; the error names what is wrong.
 HALTS: dict[str, tuple[bytes, str]] = {
-    "pre_print": (b'a library says hello\n{"pid": 12}' + END, "nothing but the protocol may be written to stdout"),
+    "pre_print": (b'a library prints hello\n{"pid": 12}' + END, "nothing but the protocol may be written to stdout"),
     "pid_string": (b'{"pid": "12"}' + END, "the answer to the handshake has 'pid' '12', where an integer is due"),
     "garbage": (b"this is not json" + END, "is not JSON"),
-    "print": (b"a stray print\n" + _ACK + END, "nothing but the protocol may be written to stdout.*a stray print"),
+    "print": (
+        b"a print of a library\n" + _ACK + END,
+        "nothing but the protocol may be written to stdout.*a print of a library",
+    ),
     "print_json": (b"17" + END, "a message is int, not an object"),
     "empty": (b"end\n", "a message is empty"),
     "partial_exit": (b'{"command": "ack", "id": "', "the stream ended inside a message, 26 bytes"),
@@ -36,7 +39,7 @@ HALTS: dict[str, tuple[bytes, str]] = {
     "no_command": (b'{"id":"13"}' + END, "a message lacks 'command'"),
     "not_object": (b"[1, 2]" + END, "a message is list, not an object"),
     "spout_garbage": (b"this is not json" + END, "is not JSON"),
-    "spout_print": (b'a stray print\n{"command":"sync"}' + END, "nothing but the protocol"),
+    "spout_print": (b'a print of a library\n{"command":"sync"}' + END, "nothing but the protocol"),
     "spout_unknown_command": (b'{"command":"frobnicate"}' + END, "has command 'frobnicate'; a spout may send emit,"),
     "spout_ack": (b'{"command":"ack","id":"1"}' + END, "has command 'ack'; a spout may send emit,"),
 }
@@ -104,7 +107,7 @@ READ: dict[str, tuple[bytes, list[Any]]] = {
     ),
 }
 
-# What only the topology can judge; a component that runs on our child is told when it asks for it.
+# What only the topology can judge; a component that runs on our child gets the error when it asks for it.
 CHILD_REFUSES: dict[str, tuple[dict[str, Any], str]] = {
     "stream": (
         {"stream": "nosuch"},
@@ -218,7 +221,7 @@ def test_what_only_the_topology_can_judge_is_refused_by_the_child(name: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("say", "message"),
+    ("send", "message"),
     [
         (
             lambda child, tup: (child.ack(tup), child.ack(tup)),
@@ -247,18 +250,18 @@ def test_what_only_the_topology_can_judge_is_refused_by_the_child(name: str) -> 
         (lambda child, tup: child.metrics("m", {1}), "the metric 'm': .* is a set"),
     ],
 )
-def test_the_child_refuses_to_say_what_would_halt_the_worker(say: Any, message: str) -> None:
+def test_the_child_refuses_to_send_what_would_halt_the_worker(send: Any, message: str) -> None:
     child = shaken_child()
     tup = received(child)
     with pytest.raises(LocalProtocolError, match=message):
-        say(child, tup)
+        send(child, tup)
     commands = outcome(shaken_parent("bolt", ["11"]), whole(child.data_to_send()))
-    assert commands[1] is None  # what it did say before is fine
+    assert commands[1] is None  # what it sent before is fine
 
 
 def test_nothing_is_said_before_the_handshake() -> None:
     child = ChildConnection()
-    for say in (
+    for send in (
         lambda: child.emit(["x", 1]),
         lambda: child.emit_from_spout(["x", 1]),
         lambda: child.log("hello"),
@@ -267,5 +270,5 @@ def test_nothing_is_said_before_the_handshake() -> None:
         lambda: child.send_pid(1),
     ):
         with pytest.raises(LocalProtocolError, match="handshake"):
-            say()
+            send()
     assert child.data_to_send() == b""

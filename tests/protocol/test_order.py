@@ -28,7 +28,7 @@ from tests.protocol.wire import (
     handshake,
     outcome,
     received,
-    said,
+    sent_by,
     shaken_child,
     shaken_parent,
     tuple_bytes,
@@ -72,7 +72,7 @@ def test_an_emit_that_wants_no_ids_says_so_and_gets_none() -> None:
     child.emit(["a", 1])
     child.emit(["b", 1], token="b")
     child.emit(["c", 1])
-    assert ["need_task_ids" in command for command in said(child)] == [True, False, True]
+    assert ["need_task_ids" in command for command in sent_by(child)] == [True, False, True]
     assert child.receive_data(ids(3)) == [TaskIds([3], "b")]
 
 
@@ -112,12 +112,12 @@ def test_a_parent_that_does_not_know_need_task_ids_is_noticed() -> None:
     child = shaken_child()
     for word in "abc":
         child.emit([word, 1])
-    assert ["need_task_ids" in command for command in said(child)] == [True, True, True]
+    assert ["need_task_ids" in command for command in sent_by(child)] == [True, True, True]
     assert child.receive_data(ids(2)) == []
     child.emit(["d", 1], token="d")
     child.emit(["e", 1])
     assert child.receive_data(ids(3) + ids(2) + ids(3) + ids(2)) == [TaskIds([3], "d")]
-    assert ["need_task_ids" in command for command in said(child)] == [False, False]
+    assert ["need_task_ids" in command for command in sent_by(child)] == [False, False]
     with pytest.raises(RemoteProtocolError, match="answers no emit"):
         child.receive_data(ids(2))
 
@@ -126,10 +126,10 @@ def test_ids_that_may_have_been_of_an_earlier_emit_are_warned_of() -> None:
     child = shaken_child()
     child.emit(["a", 1])
     child.emit(["b", 1], token="b")
-    said(child)
-    assert child.receive_data(ids(2)) == [TaskIds([2], "b")]  # nothing tells yet that it was of the first emit
+    sent_by(child)
+    assert child.receive_data(ids(2)) == [TaskIds([2], "b")]  # nothing shows yet that it was of the first emit
     assert child.receive_data(ids(3)) == []
-    (warning,) = said(child)
+    (warning,) = sent_by(child)
     assert (warning["command"], warning["level"]) == ("log", 3)
     assert "may have been of an earlier emit" in warning["msg"]
 
@@ -141,7 +141,7 @@ def test_before_storm_0_10_every_emit_has_its_ids() -> None:
     child.emit_from_spout(["c"], 1, "any stream")
     child.emit_many([["d"], ["e"]])
     child.emit(["f"], token="f")
-    assert not any("need_task_ids" in command for command in said(child))
+    assert not any("need_task_ids" in command for command in sent_by(child))
     lists = b"".join(ids(n) for n in (1, 2, 3, 4, 5, 6))
     assert child.receive_data(lists) == [TaskIds([2], "b"), TaskIds([6], "f")]
 
@@ -229,7 +229,7 @@ def test_an_anchor_is_remembered_no_longer_than_it_is_unfinished() -> None:
         child.emit(["c", 1], anchors=[tup])
     again = received(child, "11")  # the same id once more is another delivery
     child.emit(["d", 1], anchors=[again])
-    assert [command.get("anchors") for command in said(child) if command["command"] == "emit"] == [["11"]] * 3
+    assert [command.get("anchors") for command in sent_by(child) if command["command"] == "emit"] == [["11"]] * 3
 
 
 def test_a_refused_emit_leaves_no_trace() -> None:
@@ -244,7 +244,7 @@ def test_a_refused_emit_leaves_no_trace() -> None:
     child.emit(["b", 1], token="b")
     assert child.receive_data(ids(2)) == [TaskIds([2], "b")]
     child.ack(tup)
-    assert [command["command"] for command in said(child)] == ["emit", "ack"]
+    assert [command["command"] for command in sent_by(child)] == ["emit", "ack"]
 
 
 def test_many_rows_are_many_emits() -> None:
@@ -263,7 +263,7 @@ def test_the_parent_sends_an_id_once() -> None:
         parent.tuple("11", "lines", "default", 1, ["again", 2])
     parent.receive_data(b'{"command":"ack","id":"11"}' + END)
     parent.tuple("11", "lines", "default", 1, ["again", 2])
-    assert len(said(parent)) == 1
+    assert len(sent_by(parent)) == 1
 
 
 def test_heartbeats_are_no_tuples() -> None:
@@ -299,12 +299,12 @@ def test_a_tick_is_a_tuple_to_be_acked() -> None:
 
 def test_the_parent_waits_for_a_sync_before_the_next_command() -> None:
     parent = shaken_parent("spout")
-    for say in (parent.next, parent.activate, parent.deactivate, lambda: parent.ack(1), lambda: parent.fail(1)):
+    for send in (parent.next, parent.activate, parent.deactivate, lambda: parent.ack(1), lambda: parent.fail(1)):
         with pytest.raises(LocalProtocolError, match="the spout is still busy with 'next'"):
-            say()
+            send()
     parent.receive_data(b'{"command":"sync"}' + END)
     parent.ack(1)
-    assert said(parent) == [{"command": "ack", "id": 1}]
+    assert sent_by(parent) == [{"command": "ack", "id": 1}]
 
 
 def test_an_ack_that_comes_before_the_task_ids_is_handled() -> None:
@@ -318,7 +318,7 @@ def test_an_ack_that_comes_before_the_task_ids_is_handled() -> None:
     assert child.receive_data(ids(2)) == [TaskIds([2], "a")]
     child.sync()  # of the next
     assert child.commands_owed == 0
-    assert [command["command"] for command in said(child)] == ["emit", "sync", "sync"]
+    assert [command["command"] for command in sent_by(child)] == ["emit", "sync", "sync"]
 
 
 def test_a_spout_says_one_sync_a_command() -> None:
@@ -327,7 +327,7 @@ def test_a_spout_says_one_sync_a_command() -> None:
     child.sync()
     with pytest.raises(LocalProtocolError, match="no command waits for a sync"):
         child.sync()
-    assert len(said(child)) == 1
+    assert len(sent_by(child)) == 1
 
 
 def test_a_bolt_may_give_a_sign_of_life_at_any_time() -> None:
@@ -373,12 +373,12 @@ def test_a_message_id_that_would_not_come_back_is_refused(id: Any) -> None:
 
 def test_each_kind_hears_its_own() -> None:
     bolt, spout = shaken_parent("bolt"), shaken_parent("spout")
-    for say in (bolt.next, bolt.activate, bolt.deactivate, lambda: bolt.ack(1), lambda: bolt.fail(1)):
+    for send in (bolt.next, bolt.activate, bolt.deactivate, lambda: bolt.ack(1), lambda: bolt.fail(1)):
         with pytest.raises(LocalProtocolError, match="is for a spout, not for a bolt"):
-            say()
-    for say in (lambda: spout.heartbeat("1"), lambda: spout.tuple("1", "a", "default", 1, [])):
+            send()
+    for send in (lambda: spout.heartbeat("1"), lambda: spout.tuple("1", "a", "default", 1, [])):
         with pytest.raises(LocalProtocolError, match="is for a bolt, not for a spout"):
-            say()
+            send()
 
 
 def test_the_handshake_comes_first_and_once() -> None:
@@ -388,7 +388,7 @@ def test_the_handshake_comes_first_and_once() -> None:
     parent.setup({}, "/pids", {})
     with pytest.raises(LocalProtocolError, match="sent before"):
         parent.setup({}, "/pids", {})
-    assert len(said(parent)) == 1
+    assert len(sent_by(parent)) == 1
     _, error = outcome(ParentConnection("bolt"), whole(b'{"pid":1}' + END))
     assert error == """a message came before the handshake: '{"pid":1}'"""
     _, error = outcome(shaken_child(), whole(handshake()))
@@ -411,11 +411,11 @@ def test_a_direct_emit_says_the_task_as_the_parent_understands_it(conf: dict[str
     child = shaken_child(conf)
     child.emit(["a"], "routed", direct_task=6)
     child.emit_from_spout(["a"], None, "routed", 6)
-    assert [command["task"] for command in said(child)] == [task, task]
+    assert [command["task"] for command in sent_by(child)] == [task, task]
 
 
 def test_a_stream_that_nobody_subscribes_to_takes_both_kinds_of_emit() -> None:
     child = shaken_child()
     child.emit([1, 2, 3], "idle")
     child.emit([1, 2, 3], "idle", direct_task=2)
-    assert len(said(child)) == 2
+    assert len(sent_by(child)) == 2

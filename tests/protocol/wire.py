@@ -156,8 +156,8 @@ def received(child: ChildConnection, id: str = "11", values: Sequence[Any] = ("a
     return tup
 
 
-def said(connection: ChildConnection | ParentConnection) -> list[Any]:
-    """Return what ``connection`` has said since the last call, as JSON."""
+def sent_by(connection: ChildConnection | ParentConnection) -> list[Any]:
+    """Return what ``connection`` has sent since the last call, as JSON."""
     data = connection.data_to_send()
     assert not data or data.endswith(END)
     return [json.loads(text) for text in data.split(END)[:-1]]

@@ -47,7 +47,7 @@ def emits(lines):
     return found
 
 
-STREAMS = [("mixed", "default"), ("mixed", "odd"), ("told", "default")]
+STREAMS = [("mixed", "default"), ("mixed", "odd"), ("targeted", "default")]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -61,7 +61,7 @@ def test_what_is_recorded_is_what_was_emitted_and_acked(tmp_path, mode) -> None:
         ]
         assert sorted(map(repr, written)) == sorted(repr(tup.values) for tup in captured[spout, stream])
     assert sum("ack" in each and each["spout"] == "mixed" for each in lines) == counters["mixed"].acked == 76
-    times = [each["at"] for each in lines[1:] if each["spout"] == "told"]
+    times = [each["at"] for each in lines[1:] if each["spout"] == "targeted"]
     assert times == sorted(times)
 
 
@@ -118,7 +118,7 @@ def test_a_run_on_a_recording_is_exact_where_the_topology_is(tmp_path, seed) -> 
         assert max(tup["sum"] for tup in run.captured("sum")) == sum(range(1, 41))
 
 
-def test_the_recorded_pace_is_kept(tmp_path) -> None:
+def test_the_recorded_pace_is_replayed(tmp_path) -> None:
     path = tmp_path / "r"
     new_recording(path, topologies.failing())
     with path.open("a") as file:
@@ -152,8 +152,8 @@ def test_a_line_that_another_one_stuck_to_is_left_out_and_the_other_one_is_not(t
     lines = path.read_bytes().splitlines(keepends=True)
     whole = [each.values for each in Recording(path).emitted("numbers")]
     emit = next(number for number, line in enumerate(lines) if b'"emit"' in line)
-    for kept in range(1, len(lines[emit])):  # the bytes that were written of it, before its task was killed
-        path.write_bytes(b"".join([*lines[: emit + 1], lines[emit][:kept], *lines[emit + 1 :]]))
+    for size in range(1, len(lines[emit])):  # the bytes that were written of it, before its task was killed
+        path.write_bytes(b"".join([*lines[: emit + 1], lines[emit][:size], *lines[emit + 1 :]]))
         assert [each.values for each in Recording(path).emitted("numbers")] == whole
 
 
@@ -163,12 +163,12 @@ def test_a_value_that_looks_like_a_line_is_none_wherever_its_own_line_was_cut_of
     head = path.read_bytes()
     like = {"at": 9.0, "spout": "numbers", "task": 2, "emit": ["inside"]}
     line = json.dumps({**like, "emit": [like, [like]]}, separators=(",", ":")).encode() + b"\n"
-    for kept in range(1, len(line)):
-        path.write_bytes(head + line[:kept])
+    for size in range(1, len(line)):
+        path.write_bytes(head + line[:size])
         assert [each.values for each in Recording(path).emitted("numbers")] == [[like, [like]]] * (
-            kept == len(line) - 1
+            size == len(line) - 1
         )
-        path.write_bytes(head + line[:kept] + line)
+        path.write_bytes(head + line[:size] + line)
         assert [each.values for each in Recording(path).emitted("numbers")] == [[like, [like]]]
 
 
@@ -179,7 +179,7 @@ def test_a_run_that_is_continued_takes_no_other_recording_for_its_own(tmp_path) 
     path.write_text("".join(lines[: len(lines) // 2]))
     run = run_spout(RecordedSpout(str(path), "numbers"))
     with pytest.raises(
-        ConfigError, match=r"r has \d+ tuples of spout 'numbers' .* was behind 40: put the whole recording"
+        ConfigError, match=r"r has \d+ tuples of spout 'numbers' .* was after 40: restore the whole recording"
     ):
         run.spout.seek(40)
     before = RecordedSpout(str(path), "numbers").identity()
@@ -192,20 +192,20 @@ def test_whatever_stands_in_a_line_it_is_read_or_named(tmp_path, value) -> None:
     path = tmp_path / "r"
     record(path, topologies.failing(), "inprocess")
     whole = [json.loads(line) for line in path.read_text().splitlines()]
-    first = next(number for number, said in enumerate(whole) if "emit" in said)
-    told: list[str] = []
+    first = next(number for number, entry in enumerate(whole) if "emit" in entry)
+    messages: list[str] = []
     for number in (0, first):
         for key in whole[number]:
-            lines = [dict(said) for said in whole]
+            lines = [dict(entry) for entry in whole]
             lines[number][key] = value
-            path.write_text("".join(f"{json.dumps(said)}\n" for said in lines))
+            path.write_text("".join(f"{json.dumps(entry)}\n" for entry in lines))
             try:
                 assert len(list(Recording(path).emitted("numbers"))) >= 39
                 replayed(topologies.failing(), Recording(path))
             except ConfigError as error:
-                told.append(str(error))
-    assert told
-    assert all(str(path) in each for each in told)
+                messages.append(str(error))
+    assert messages
+    assert all(str(path) in each for each in messages)
 
 
 def test_a_recording_is_its_users_alone_and_is_not_overwritten(tmp_path) -> None:
@@ -259,7 +259,7 @@ def test_the_command_records_and_replays(tmp_path, mode) -> None:
     assert first["status"] == 0
     again = figures(place, "--mode", mode, "--replay", file)
     assert again["status"] == 0
-    for component in ("mixed", "told", "sink"):
+    for component in ("mixed", "targeted", "sink"):
         assert again["components"][component]["emitted"] == first["components"][component]["emitted"]
     shown = multilang("run", place, "--mode", mode, "--record", file)
     assert shown.returncode == 2

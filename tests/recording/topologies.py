@@ -28,7 +28,7 @@ class Mixed(ReliableSpout):
         return self.n >= 25
 
 
-class Told(Spout):
+class Targeted(Spout):
     """Unreliable tuples for the task that it names."""
 
     output_streams = {"default": Stream(["n"], direct=True)}
@@ -74,9 +74,9 @@ class FailsFirst(Bolt):
 def mixed():
     builder = TopologyBuilder()
     builder.set_spout("mixed", Mixed, parallelism=2)
-    builder.set_spout("told", Told)
+    builder.set_spout("targeted", Targeted)
     sink = builder.set_bolt("sink", Sink, parallelism=2)
-    sink.fields_grouping("mixed", "n").shuffle_grouping("mixed", stream="odd").direct_grouping("told")
+    sink.fields_grouping("mixed", "n").shuffle_grouping("mixed", stream="odd").direct_grouping("targeted")
     return builder.build("mixed")
 
 

@@ -14,7 +14,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from multilang.cli.said import HarmlessConsole
+from multilang.cli.output import HarmlessConsole
 from multilang.shipping.thrift_types import types
 from tests.cli.command import COMMAND, ROOT, multilang
 from tests.shipping.test_answers import answer_of, frame

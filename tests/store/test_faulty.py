@@ -301,15 +301,15 @@ class MadeAnew(FileStore):
 
 
 _KILLED = DurableStoreLaws.test_a_write_in_which_the_process_is_killed_is_made_whole_or_not_at_all
-_STOPPED = DurableStoreLaws.test_an_owner_that_was_stopped_is_taken_over_from_and_writes_nothing_when_it_is_woken
-_FULL = LocalStoreLaws.test_a_full_disk_is_told_and_what_was_written_stays
-_LOST = LocalStoreLaws.test_a_lost_file_is_told_and_nothing_is_written_into_nothing
+_STOPPED = DurableStoreLaws.test_an_owner_that_was_stopped_is_taken_over_from_and_writes_nothing_when_it_is_resumed
+_FULL = LocalStoreLaws.test_a_full_disk_is_reported_and_what_was_written_stays
+_LOST = LocalStoreLaws.test_a_lost_file_is_reported_and_nothing_is_written_into_nothing
 DURABLE = [
     (Torn, _KILLED, {}, "all of a write is there, or nothing"),
     (TooSoon, _KILLED, {}, "'synced' came before the write was on the disk"),
     (Untraced, _KILLED, {}, r"calls self.trace\('write'\) nowhere"),
     (Checked, _STOPPED, {"step": "write"}, "law 8: an owner that was taken over from has written"),
-    (Full, _FULL, {}, "law 1: a write where there is no room was answered"),
+    (Full, _FULL, {}, "law 1: a write to a full disk was answered"),
     (MadeAnew, _LOST, {"lost": "files", "silent": None}, "DID NOT RAISE"),
 ]
 

@@ -20,7 +20,7 @@ class Divides(BasicBolt):
         if tup[0] == 13:
             raise FailedException("unlucky")
         if tup[0] == 14:
-            raise ReportedFailedException("unlucky, and said")
+            raise ReportedFailedException("unlucky, and reported")
         self.emit([1 // tup[0]])
 
 
@@ -40,7 +40,7 @@ class DividesWithState(StatefulBasicBolt):
 def test_an_exception_that_the_test_did_not_ask_for_is_raised(bolt):
     with pytest.raises(ZeroDivisionError) as caught:
         run_bolt(bolt, [[0]]).tick()
-    assert caught.traceback[-1].name in ("process", "process_batch")  # where it was raised, not where it was kept
+    assert caught.traceback[-1].name in ("process", "process_batch")  # where it was raised, not where it was stored
 
 
 @pytest.mark.parametrize("bolt", [Divides, DividesAll, DividesWithState])
@@ -57,15 +57,15 @@ def test_one_that_it_asked_for_is_reported_and_fails_its_tuple_as_on_a_cluster(b
 class Late(Bolt):
     """Reports an exception of each tuple when the next one comes."""
 
-    kept = None
+    held = None
 
     def process(self, tup):
-        if self.kept is not None:
-            self.ack(self.kept)
-        self.kept = tup
+        if self.held is not None:
+            self.ack(self.held)
+        self.held = tup
 
 
-def test_an_exception_that_it_asked_for_and_that_never_comes_is_told():
+def test_an_exception_that_it_asked_for_and_that_never_comes_is_reported():
     due = "expect=ZeroDivisionError: no such exception came from {}; leave expect= out"
     with pytest.raises(AssertionError, match=due.format("Divides")):
         run_bolt(Divides, [[1], [13]], expect=ZeroDivisionError)
@@ -238,9 +238,9 @@ def test_exceptions_of_a_spout_are_raised():
         output_fields = ["n"]
 
         def next_tuple(self):
-            raise OSError("the source is gone")
+            raise OSError("the source is lost")
 
-    with pytest.raises(OSError, match="the source is gone"):
+    with pytest.raises(OSError, match="the source is lost"):
         run_spout(Breaks, 1)
 
 
@@ -286,17 +286,17 @@ class Flushes(Bolt):
     output_fields = ["n", "at"]
 
     def initialize(self, conf, context):
-        self.kept = []
+        self.held = []
         self.set_timer(1, self.flush, every=1)
 
     def process(self, tup):
-        self.kept.append(tup)
+        self.held.append(tup)
 
     def flush(self):
-        for tup in self.kept:
+        for tup in self.held:
             self.emit([tup[0], self.clock()], anchors=[tup])
             self.ack(tup)
-        self.kept.clear()
+        self.held.clear()
 
 
 def test_the_test_lets_time_pass_for_a_bolt():

@@ -1,4 +1,4 @@
-"""A test controls a running topology in every mode: fed spouts, fixed tuples, a bolt that is told what to do."""
+"""A test controls a running topology in every mode: fed spouts, fixed tuples, a bolt that is controlled."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_is_fed_is_emitted_and_its_ack_is_seen_again_and_again(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(splitting(feeder), capture=["split"])
         run.wait(timeout=LIMIT)
-        for n in range(1, 21):  # a wait that believed what was said before would end too early
+        for n in range(1, 21):  # a wait that believed an earlier report would end too early
             assert feeder.feed(["the cow"] if n % 2 else {"sentence": "the cow"}) == n
             assert feeder.pending == [n]
             run.wait(timeout=LIMIT)
@@ -97,7 +97,7 @@ def test_fails_are_seen_and_a_tracker_is_shared(mode):
 
 
 @EVERY_MODE
-def test_a_controlled_bolt_does_what_it_is_told_when_it_is_told(mode):
+def test_a_controlled_bolt_does_what_the_test_asks_when_it_asks(mode):
     feeder = FeederSpout(["n"])
     held = ControlledBolt(["m"])
     builder = TopologyBuilder()

@@ -8,26 +8,26 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/ack", "Ack", f"{PAGE}, Bolts: ack")
 
 
 @section.must("an ack", 'An ack is {"command": "ack", "id": …} with the tuple\'s id.', steps="ack")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in (t.steps(["ack"]), t.steps()):
         t.same(t.finished(id), "ack", "the tuple was not acked")
 
 
-@section.must("an ack later", "A tuple that was kept is acked when user code says so.", steps="keep ack")
-def _(t: Talk) -> None:
+@section.must("an ack later", "A tuple that user code holds is acked when user code acks it.", steps="keep ack")
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
     t.barrier()
     if first in t.monitor.finished:
         raise CaseFailed(
-            "the tuple was kept by user code, and finished all the same",
+            "user code held the tuple, and it was finished all the same",
             "no ack and no fail yet",
             t.monitor.finished[first],
         )
@@ -36,7 +36,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("acks in another order", "Tuples may be acked in any order.", steps="keep ack", after=("bolt/order/5",))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     a, b, c = (t.steps(["keep", name]) for name in "abc")
     t.finished(t.steps(["ack", "c"], ["ack", "a"], ["ack", "b"]))
@@ -50,7 +50,7 @@ def _(t: Talk) -> None:
     steps="keep ack",
     after=("bolt/order/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = {name: t.steps(["keep", name]) for name in "abcde"}
     t.finished(t.steps(["ack", "c"]))
@@ -59,7 +59,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("500 tuples, each acked once", "No tuple is forgotten in a crowd.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in [t.steps() for _ in range(500)]:
         t.finished(id)
@@ -91,12 +91,12 @@ section.watch(
 
 @section.must(
     "an exception behind an ack",
-    "A tuple that was acked is finished: an exception of user code behind it does not fail it, too.",
+    "A tuple that was acked is finished: an exception of user code after it does not fail it, too.",
     steps="ack throw",
     source=f"{MEASURED} (ack_then_fail)",
     watch=("fail.again",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["ack"], ["throw", "behind the ack"])
     t.same(t.finished(id), "ack", "the tuple was not acked")
@@ -115,11 +115,11 @@ def _(t: Talk) -> None:
     steps="keep ack",
     after=("bolt/ack/2", "bolt/ack/3"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     names = [f"k{number}" for number in range(1000)]
     kept = [t.steps(["keep", name]) for name in names]
     t.finished(t.steps(*(["ack", name] for name in reversed(names))))
     t.barrier()
     lost = sum(id not in t.monitor.finished for id in kept)
-    t.check(not lost, "tuples that were kept are lost", "1,000 acks", f"{1000 - lost} acks")
+    t.check(not lost, "tuples that user code held are lost", "1,000 acks", f"{1000 - lost} acks")

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 from multilang.conformance.case import MEASURED, PAGE, Section
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/anchors", "Anchors", f"{PAGE}, Bolts: anchors")
 
 
-def anchored(t: Talk, expected: list[Any]) -> None:
+def anchored(t: Conversation, expected: list[Any]) -> None:
     """Check the anchors of all emits, in order."""
     t.same([message.anchors for message in t.received.emits], expected, "the anchors are others")
 
 
 @section.must("an emit anchored to its input", "anchors holds the input's id, exactly as it came.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", ["x"]])
     t.finished(id)
@@ -26,7 +26,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("an emit without anchors", "An unanchored emit has no anchors, or none in the list.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.finished(t.steps(["emit", ["x"], {"anchors": []}]))
     anchored(t, [[]])
@@ -38,7 +38,7 @@ def _(t: Talk) -> None:
     steps="emit keep",
     after=("bolt/ack/2", "bolt/order/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first, second = t.steps(["keep", "a"]), t.steps(["keep", "b"])
     third = t.steps(["emit", ["x"], {"anchors": ["a", "b", "this"]}])
@@ -48,11 +48,11 @@ def _(t: Talk) -> None:
 
 @section.must(
     "an emit anchored to an earlier tuple",
-    "A tuple that was kept is an anchor as long as it is not finished.",
+    "A tuple that user code holds is an anchor as long as it is not finished.",
     steps="emit keep",
     after=("bolt/ack/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
     t.finished(t.steps(["emit", ["x"], {"anchors": ["a"]}]))
@@ -65,7 +65,7 @@ def _(t: Talk) -> None:
     steps="emit keep",
     after=("bolt/ack/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
     second = t.steps(["emit", [1], {"anchors": []}], ["emit", [2]], ["emit", [3], {"anchors": ["a"]}], ["emit", [4]])
@@ -79,7 +79,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("bolt/order/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = [t.steps(["emit", [n]]) for n in range(10)]
     for id in ids:
@@ -93,7 +93,7 @@ def _(t: Talk) -> None:
     steps="emit ack",
     source=f"{PAGE}, Bolts; {MEASURED} (anchor_acked)",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", [1]], ["emit", [2]], ["ack"])
     t.finished(id)
@@ -137,7 +137,7 @@ section.watch(
 
 
 @section.must("emits to other streams", "An emit is anchored to its input, whichever stream it goes to.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", ["x"], {"stream": "other"}], ["emit", ["y"], {"stream": "other", "anchors": []}])
     t.finished(id)
@@ -150,7 +150,7 @@ def _(t: Talk) -> None:
     steps="emit keep",
     after=("bolt/ack/2", "bolt/anchors/3", "bolt/order/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.steps(["keep", "a"])
     second = t.steps(["emit", [1], {"anchors": ["a", "this"]}], ["emit", [2]])

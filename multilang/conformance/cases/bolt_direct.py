@@ -8,7 +8,7 @@ from multilang.conformance.case import PAGE, Section
 from multilang.conformance.cases.direct import STREAM, TO, one_that_asks_behind, two_tasks, watched
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/direct", "Direct emits", f"{PAGE}, Bolts: task")
 
@@ -21,7 +21,7 @@ two_tasks(section)
     steps="emit direct",
     after=(STREAM[section.path],),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", ["x"], {"stream": "direct", "task": TO}])
     t.finished(id)
@@ -43,7 +43,7 @@ one_that_asks_behind(section)
         STREAM[section.path],
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(
         ["emit", ["x"], {"stream": "direct", "task": TO}],

@@ -8,7 +8,7 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/emit", "Emits", f"{PAGE}, Bolts: emits")
 
@@ -19,23 +19,23 @@ section = Section("bolt/emit", "Emits", f"{PAGE}, Bolts: emits")
     steps="emit",
     after=("common/json/11",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", [{"a": [1, "x", None]}]]])
     t.emitted(out, [[{"a": [1, "x", None]}]], "the values are others")
 
 
 @section.must(
     "the default stream",
-    "An emit without a stream goes to the default stream: stream is left out, null, or says default.",
+    "An emit without a stream goes to the default stream: stream is left out, null, or is default.",
     steps="emit",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"]]])
     t.same([message.stream for message in out.emits], ["default"], "the stream is another")
 
 
 @section.must("another stream", "stream names the stream.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "other"}], ["emit", ["y"]], ["emit", [1, 2], {"stream": "pair"}]])
     t.same(
         [[message.stream, message.values] for message in out.emits],
@@ -45,7 +45,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("emits in order", "Emits of one input come in the order in which they were made.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", [f"emit {n}"], {"stream": ["default", "other"][n % 2]}] for n in range(40)])
     t.emitted(out, [[f"emit {n}"] for n in range(40)], "emits are missing, or out of order")
 
@@ -53,7 +53,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a tuple without emits", "A bolt need not emit: the tuple is acked, and nothing else comes.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([])
     t.same(out.emits.values, [], "there are emits")
 
@@ -91,7 +91,7 @@ section.watch(
     "MUST",
     "command.unknown",
     "no unknown commands",
-    "Storm passes over what it does not know, and what it should have told is lost: a misspelt ack is a tuple that times out.",
+    "Storm ignores commands that it does not know: a misspelt ack is a tuple that times out.",
     f"{PAGE}, Bolts; {MEASURED} (unknown_command)",
 )
 
@@ -102,7 +102,7 @@ section.watch(
     steps="emit",
     after=("bolt/emit/4",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"]], ["emit", ["x"]], ["emit", ["x"], {"stream": "other"}]])
     came = [[message.stream, message.values] for message in out.emits]
     t.same(
@@ -119,7 +119,7 @@ def _(t: Talk) -> None:
     provokes=("emit.arity",),
     after=("bolt/emit/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", []])
     try:

@@ -8,13 +8,13 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/fail", "Fail", f"{PAGE}, Bolts: fail")
 
 
 @section.must("a fail", 'A fail is {"command": "fail", "id": …} with the tuple\'s id, and no ack.', steps="fail")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["fail"])
     t.same(t.finished(id), "fail", "the tuple was not failed")
@@ -22,9 +22,12 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "a fail later", "A tuple that was kept is failed when user code says so.", steps="keep fail", after=("bolt/ack/2",)
+    "a fail later",
+    "A tuple that user code holds is failed when user code fails it.",
+    steps="keep fail",
+    after=("bolt/ack/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(["keep", "a"])
     second = t.steps(["fail", "a"])
@@ -32,7 +35,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("a fail behind emits", "Emits before the fail stand; they are written before it.", steps="emit fail")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", [1]], ["fail"])
     t.same(t.finished(id), "fail", "the tuple was not failed")
@@ -40,11 +43,11 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "the component lives on",
+    "the component continues",
     "A failed tuple is no fault of the component: the next one is worked on.",
     steps="emit fail",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.finished(t.steps(["fail"]))
     [out] = t.perform([["emit", ["next"]]])
@@ -79,9 +82,9 @@ section.watch(
     "an exception is no success",
     "A tuple whose work ended in an exception is not acked: Storm would forget it, and nothing would replay it.",
     steps="throw",
-    source="Guaranteeing Message Processing: an ack says that a tuple is processed",
+    source="Guaranteeing Message Processing: an ack means that a tuple is processed",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["throw", "the exception"])
     behind = t.steps()
@@ -101,7 +104,7 @@ def _(t: Talk) -> None:
     steps="fail",
     after=("bolt/fail/1", "common/io/8"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     with t.at_once():
         ids = [t.steps(*([["fail"]] if number % 3 == 1 else [])) for number in range(30)]
@@ -118,7 +121,7 @@ def _(t: Talk) -> None:
     steps="emit throw fail",
     after=("bolt/fail/4", "bolt/fail/8", "bolt/order/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     came = []
     for trouble in (["fail"], ["throw", "the exception"]):
@@ -130,7 +133,7 @@ def _(t: Talk) -> None:
         except CaseFailed:
             if not t.child.output_ended:
                 raise
-            t.monitor.leaving = True  # an exception may end the process, for Storm to start it anew
+            t.monitor.leaving = True  # an exception may end the process, and Storm restarts it
             return
         came += [[message.values for message in t.received.emits if message.anchors == [id]] for id in ids]
-    t.same(came, [[[0]], [[1]], [[2]]] * 2, "tuples behind it were not worked on")
+    t.same(came, [[[0]], [[1]], [[2]]] * 2, "tuples after it were not worked on")

@@ -12,24 +12,24 @@ from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/heartbeat", "Heartbeats", f"{PAGE}, Handling Heartbeats: Bolt")
 _FULL = 60_000  # bytes in the pipe, or nearly as many as it holds
-_BY_ITSELF = "a long message comes out broken by itself, which is judged elsewhere"
+_BY_ITSELF = "a long message comes out broken by itself, which another case judges"
 _STUCK = 1.3  # seconds in which the program waits for its reader; more than the second of a usual timer
 
 
 @section.must(
     "a heartbeat before any tuple", 'A tuple of task -1 on stream __heartbeat is answered by {"command": "sync"}.'
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.beat()
 
 
 @section.must("a heartbeat as the page shows it", 'The page\'s heartbeat has a component id, "1".')
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.heartbeat(comp="1")
     t.wait_sync(1)
@@ -41,10 +41,10 @@ def _(t: Talk) -> None:
     source=MEASURED,
     after=("common/json/4",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.monitor.heartbeats.add("-8297348918923871213")
-    t.say(framed('{"comp":null,"tuple":[],"task":-1,"stream":"__heartbeat","id":"-8297348918923871213"}'))
+    t.send(framed('{"comp":null,"tuple":[],"task":-1,"stream":"__heartbeat","id":"-8297348918923871213"}'))
     t.wait_sync(1)
 
 
@@ -58,7 +58,7 @@ section.watch(
 
 
 @section.must("100 heartbeats in one write", "Each is answered.", after=("common/io/8",))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for _ in range(100):
         t.heartbeat()
@@ -70,7 +70,7 @@ def _(t: Talk) -> None:
     "A bolt that keeps tuples without ack or fail answers all the same.",
     steps="keep",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.steps(["keep", "a"])
     t.beat()
@@ -82,7 +82,7 @@ def _(t: Talk) -> None:
     "A heartbeat behind a tuple is answered when the tuple is done, or before.",
     after=("common/io/8",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for number in range(3):
         t.tuple(t.world.tuples[0])
@@ -92,7 +92,7 @@ def _(t: Talk) -> None:
         except CaseFailed as failure:
             if failure.timed_out and works_on(t):
                 raise blamed(failure, LOST) if loses_tuples(t) else failure from None
-            raise NotApplicable("it does not live through its tuples, which is judged elsewhere") from None
+            raise NotApplicable("it does not survive its tuples, which another case judges") from None
 
 
 @section.must(
@@ -100,7 +100,7 @@ def _(t: Talk) -> None:
     "When a heartbeat comes between an emit and its task ids, both are taken for what they are.",
     steps="emit",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.holds_ids = True
     id = t.steps(["emit", ["x"], {"ids": True}])
@@ -115,9 +115,9 @@ def _(t: Talk) -> None:
 
 @section.must(
     "100 heartbeats, one behind another's answer",
-    "A bolt that is never given a tuple lives by its heartbeats alone, for ever.",
+    "A bolt that is never given a tuple needs its heartbeats alone, for ever.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for _ in range(100):
         t.beat()
@@ -128,14 +128,14 @@ def _(t: Talk) -> None:
     "An id is a string: nothing but its characters is promised.",
     source=OTHER_IDS,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.heartbeat(id="héart-beat/0001")
     t.wait_sync(1)
 
 
 @section.should("one sync for each", "A heartbeat has one answer; Storm ignores more, but each costs its reader time.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     start = monotonic()
     for number in range(20):
@@ -150,9 +150,9 @@ def _(t: Talk) -> None:
 
 
 @section.should("nothing but the sync", "The answer to a heartbeat is a sync, and no other message.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
-    t.beat()  # after all that a library says at its start
+    t.beat()  # after all that a library sends at its start
     before = len(t.received)
     for _ in range(5):
         t.beat()
@@ -162,12 +162,12 @@ def _(t: Talk) -> None:
 
 @section.should(
     "a sign of life while user code is slow",
-    "Storm halts a worker when a bolt says nothing for 30 s: user code that takes longer needs an answer from beside it.",
+    "Storm halts a worker when a bolt sends nothing for 30 s: user code that takes longer needs an answer from beside it.",
     steps="sleep",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
-    t.beat()  # after all that a library says at its start
+    t.beat()  # after all that a library sends at its start
     start = len(t.received)
     id = t.steps(["sleep", 3])
     t.heartbeat()
@@ -175,7 +175,7 @@ def _(t: Talk) -> None:
     place = next(i for i, message in enumerate(t.received) if message.value.get("id") == id)
     t.check(
         place > start,
-        "nothing was said until the tuple was done",
+        "nothing was sent until the tuple was done",
         "a message before the ack",
         "none",
     )
@@ -196,7 +196,7 @@ def _(t: Talk) -> None:
         "framing.empty",
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = sentence(t, lambda text: f"{text} {'x' * 300_000}")
     t.handshake()
     t.beat()
@@ -209,7 +209,7 @@ def _(t: Talk) -> None:
     is_stuck = t.child.output_waiting() >= _FULL
     for _ in range(5 if is_stuck else 0):
         t.heartbeat()
-    until = monotonic() + _STUCK  # in which another thread answers, or a timer says that it lives
+    until = monotonic() + _STUCK  # in which another thread answers, or a timer sends a sign of life
     while is_stuck and monotonic() < until:
         t.child.pump(monotonic() + 0.05)
     t.child.reading = True
@@ -227,7 +227,7 @@ def _(t: Talk) -> None:
                 raise NotApplicable(_BY_ITSELF) from None
             text = bytes(t.child.unread[-120:])
             raise CaseFailed("a message was torn: no line 'end' closes it", "whole messages", repr(text)) from None
-        raise NotApplicable("it does not get through a long text, which is judged elsewhere") from None
+        raise NotApplicable("it does not get through a long text, which another case judges") from None
     if not is_stuck:
         raise NotApplicable("it emits nothing long, even if its tuple is: its output does not fill a pipe")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import PAGE, Section
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/order", "Interleaving", f"{PAGE}, Bolts: at any time")
 
@@ -20,7 +20,7 @@ section = Section("bolt/order", "Interleaving", f"{PAGE}, Bolts: at any time")
     steps="emit log error ack",
     after=("common/log/1", "common/error/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["emit", [1]], ["log", "in its order"], ["emit", [2]], ["error", "e"], ["emit", [3]], ["ack"])
     t.finished(id)
@@ -46,7 +46,7 @@ def _(t: Talk) -> None:
         "common/json/10",
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = []
     for number in range(30):
@@ -66,7 +66,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("bolt/heartbeat/14", "bolt/order/5", "common/sizes/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = [t.steps(["emit", [f"{number:03}" + "w" * 8000]]) for number in range(250)]
     for id in ids:
@@ -76,7 +76,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("a tuple that comes while one is worked on", "It is worked on next, whole.", steps="emit log")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(*[["log", f"first {n}"] for n in range(100)])
     second = t.steps(["emit", ["second"]])
@@ -92,7 +92,7 @@ def _(t: Talk) -> None:
     source="the conformance contract: a bolt",
     after=("common/io/8",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     with t.at_once():
         ids = [t.steps(["emit", [f"tuple {number}"]]) for number in range(50)]

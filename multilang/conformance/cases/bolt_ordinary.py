@@ -1,4 +1,4 @@
-"""Ordinary work that every bolt lives through, whatever it does with its tuples; it needs nothing of the contract."""
+"""Ordinary work that every bolt survives, whatever it does with its tuples; it needs nothing of the contract."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from multilang.conformance.values import WAITING
 from multilang.conformance.world import SENTENCE, SOURCE_TASKS
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
-LIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
+SURVIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
 LOST = "bolt/ordinary/8"
 BEAT = "bolt/heartbeat/7"
 TOGETHER = "common/io/8"  # two messages in one read
@@ -35,7 +35,7 @@ _NAIVE = re.compile("na(.{0,6}?)ve")
 _AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
 
-def patient(t: Talk, look: Callable[[], Any]) -> None:
+def patient(t: Conversation, look: Callable[[], Any]) -> None:
     """Wait for what need not happen. Raises CaseFailed if the program ends."""
     limit, start = t.timeout, monotonic()
     t.timeout = min(limit, _LATER + start - t.start - t.in_vain)
@@ -54,10 +54,10 @@ def blamed(failure: CaseFailed, path: str) -> Halted:
     return Halted(Finding("", f"{failure.why}: {failure.received}"), path)
 
 
-def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
+def turn(t: Conversation, *tuples: Sequence[Any], **how: Any) -> bool:
     """Give the bolt tuples, and wait for the answer to a heartbeat behind them, and a moment for their acks.
 
-    Task ids are kept back until the bolt has answered or can only be waiting for them. Return whether there were any.
+    Task ids are held back until the bolt has answered or can only be waiting for them. Return whether there were any.
     """
     t.holds_ids = True
     for values in tuples:
@@ -69,7 +69,7 @@ def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
         return t.syncs > before or None
 
     try:
-        t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat behind it")
+        t.wait(lambda: there() or t.owed or None, "the answer to a heartbeat after it")
     except CaseFailed as failure:
         raise silent(t, failure, asked=False) from None
     patient(t, lambda: (there() and not t.monitor.pending) or None)
@@ -86,11 +86,11 @@ def turn(t: Talk, *tuples: Sequence[Any], **how: Any) -> bool:
     return asked
 
 
-def lives_on(t: Talk, values: Sequence[Any]) -> None:
+def survives(t: Conversation, values: Sequence[Any]) -> None:
     """Give the bolt a tuple between usual ones.
 
-    A bolt that finishes the usual one at once finishes them all: its heartbeats may be answered by a thread that lives on
-    when the one that works on tuples has ended. One that keeps its tuples may go on keeping them.
+    A bolt that finishes the usual one at once finishes them all: its heartbeats may be answered by a thread that still runs
+    when the one that works on tuples has ended. One that holds its tuples may hold them for ever.
     """
     finishes = True
     for _ in range(2):  # a bolt that keeps its first tuple, or the next one, waits for others
@@ -102,7 +102,7 @@ def lives_on(t: Talk, values: Sequence[Any]) -> None:
         t.wait(lambda: not t.monitor.pending or None, "the ack or fail of that tuple and of the next one")
 
 
-def works_on(t: Talk) -> bool:
+def works_on(t: Conversation) -> bool:
     """Return whether a bolt that answered no heartbeat works on another tuple: then it lacks the sync alone."""
     before = worked(t)
     try:
@@ -113,7 +113,7 @@ def works_on(t: Talk) -> bool:
     return worked(t) > before
 
 
-def loses_tuples(t: Talk) -> bool:
+def loses_tuples(t: Conversation) -> bool:
     """Return whether a bolt that works on loses the tuples, too, that come while it waits for task ids."""
     try:
         t.holds_ids = True
@@ -135,12 +135,12 @@ def loses_tuples(t: Talk) -> bool:
     return first in finished and third in finished and second not in finished
 
 
-def worked(t: Talk) -> int:
+def worked(t: Conversation) -> int:
     """Return the number of messages that are no signs of life."""
     return len(t.received) - t.syncs
 
 
-def silent(t: Talk, failure: CaseFailed, asked: bool) -> Exception:
+def silent(t: Conversation, failure: CaseFailed, asked: bool) -> Exception:
     """Return what a bolt has failed by that fell silent on a tuple: it may wait for task ids that never come."""
     last = t.received[-1] if t.received else None
     if failure.timed_out and not t.monitor.pending and works_on(t):
@@ -156,7 +156,7 @@ def silent(t: Talk, failure: CaseFailed, asked: bool) -> Exception:
     return failure
 
 
-def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
+def sentence(t: Conversation, change: Callable[[str], str]) -> list[Any]:
     """Return a tuple of the program's, one text of which is changed. Only texts of several words are."""
     if t.world.contract:
         return [[["emit", [change(SENTENCE)]]]]
@@ -167,7 +167,7 @@ def sentence(t: Talk, change: Callable[[str], str]) -> list[Any]:
     raise NotApplicable("no tuple that it is given holds a text of several words: --tuple gives another")
 
 
-def various(t: Talk, number: int) -> list[Any]:
+def various(t: Conversation, number: int) -> list[Any]:
     """Return a tuple of the program's, whose text is another for each number, if it has one of several words."""
     try:
         return sentence(t, lambda text: f"{text} {number}")
@@ -176,28 +176,28 @@ def various(t: Talk, number: int) -> list[Any]:
 
 
 @section.must(
-    "it lives through its tuple",
-    "A tuple is worked on, and the heartbeat behind it is answered: a bolt that ends takes its worker along. --tuple says what "
+    "it survives its tuple",
+    "A tuple is worked on, and the heartbeat after it is answered: a bolt that ends takes its worker along. --tuple gives what "
     "the bolt is given.",
     after=(TOGETHER,),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     try:
         turn(t, *t.world.tuples)
     except Halted as halted:
         if halted.path != IDS:
             raise
-        t.monitor.leaving = True  # it did not live on with the task ids, which another case tells
+        t.monitor.leaving = True  # the task ids ended it, which another case reports
 
 
 @section.should(
     "it acks or fails its tuples in time",
     "Storm replays what is neither acked nor failed within topology.message.timeout.secs; a bolt that keeps tuples finishes them "
     "later, with a tick for instance.",
-    after=(LIVES, TOGETHER),
+    after=(SURVIVES, TOGETHER),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     tuples = [t.world.tuples[number % len(t.world.tuples)] for number in range(4)]
     try:
@@ -216,11 +216,11 @@ def _(t: Talk) -> None:
 
 @section.must(
     "task ids that it did not ask for",
-    "Each emit is answered by an array of task ids, of one, of several or of none, unless it says need_task_ids: false. It is neither a "
+    "Each emit is answered by an array of task ids, of one, of several or of none, unless it has need_task_ids: false. It is neither a "
     "tuple nor a command.",
-    after=(LIVES, TOGETHER),
+    after=(SURVIVES, TOGETHER),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     tuples = [t.world.tuples[number % len(t.world.tuples)] for number in range(4)]
     if not turn(t, *tuples) and not t.received.emits:
@@ -231,9 +231,9 @@ def _(t: Talk) -> None:
     "a tick",
     "A tuple of the component __system with one number comes to every bolt of a topology that has ticks.",
     source="Storm's TOPOLOGY_TICK_TUPLE_FREQ_SECS",
-    after=(LIVES,),
+    after=(SURVIVES,),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     turn(t, [5], comp="__system", stream="__tick", task=-1)
 
@@ -241,9 +241,9 @@ def _(t: Talk) -> None:
 @section.must(
     "60 tuples in one write",
     "Tuples come as fast as the pipe takes them, with a heartbeat between; none of them is lost in the reading.",
-    after=(LIVES, IDS, "bolt/heartbeat/5"),
+    after=(SURVIVES, IDS, "bolt/heartbeat/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     before = t.syncs
     with t.at_once():
@@ -262,32 +262,32 @@ def _(t: Talk) -> None:
 
 @section.must(
     "a text of 300 KB",
-    "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word behind it.",
-    after=(LIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
+    "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word after it.",
+    after=(SURVIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = sentence(t, lambda text: f"{text} {'x' * _LARGE}")
     t.handshake()
-    lives_on(t, values)
+    survives(t, values)
 
 
 @section.must(
     "a text beyond ASCII",
     "Texts are UTF-8, as raw letters, and stay what they are, also when a read ends inside of a letter. It is a text of its tuples "
-    "with other letters behind it.",
-    after=(LIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
+    "with other letters after it.",
+    after=(SURVIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = sentence(t, lambda text: text + _OTHER)
     t.handshake()
-    lives_on(t, values)
+    survives(t, values)
     if not t.world.contract:  # others are asked for it in common/io
         turn(t, values, pieces=inside_letters)
     for message in t.received.emits:
         text = str(message.values)
         t.check(
             not is_broken(text),
-            "letters came out changed: read and write UTF-8, whatever the locale says",
+            "letters came out changed: read and write UTF-8, whatever the locale is",
             f"{_OTHER.strip()!r}, or parts of it",
             text,
         )
@@ -312,10 +312,10 @@ def is_broken(text: str) -> bool:
 
 @section.must(
     "1,100 tuples, none of which is lost",
-    "When a bolt reads after an emit, tuples may come before the task ids, any number of them: each is kept, and worked on.",
-    after=(LIVES, ACKS, IDS, MANY),
+    "When a bolt reads after an emit, tuples may come before the task ids, any number of them: each is stored, and worked on.",
+    after=(SURVIVES, ACKS, IDS, MANY),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.holds_ids = True
     ids = [t.tuple(t.world.tuples[0])]
@@ -339,8 +339,8 @@ def _(t: Talk) -> None:
             ) from None
 
 
-def at_work(t: Talk) -> None:
-    """Wait for the answer to a heartbeat, and then as long as the bolt says more than that it lives."""
+def at_work(t: Conversation) -> None:
+    """Wait for the answer to a heartbeat, and then as long as the bolt sends more than syncs."""
     before, done = t.syncs, -1
 
     def moved() -> bool | None:
@@ -355,7 +355,7 @@ def at_work(t: Talk) -> None:
         patient(t, moved)
 
 
-def missing(t: Talk, ids: Sequence[str]) -> list[int]:
+def missing(t: Conversation, ids: Sequence[str]) -> list[int]:
     """Return the places of tuples that wait though many later ones are finished. The last may wait for more to come."""
     finished = t.monitor.finished
     last = max((place for place, id in enumerate(ids) if id in finished), default=0)
@@ -365,22 +365,22 @@ def missing(t: Talk, ids: Sequence[str]) -> list[int]:
 @section.must(
     "a text that looks like the protocol",
     "What is inside of a text is data: keys of a message, ids, backslashes, and a line 'end'. It is a text of its tuples with these "
-    "behind it.",
-    after=(LIVES, MANY, TOGETHER, "common/json/8"),
+    "after it.",
+    after=(SURVIVES, MANY, TOGETHER, "common/json/8"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = sentence(t, lambda text: text + _DATA)
     t.handshake()
-    lives_on(t, values)
+    survives(t, values)
 
 
 @section.should(
     "a text that holds the name of the stream of heartbeats",
     "A heartbeat is known by its stream and its task. What finds the word anywhere in a message takes a tuple for one whose text has "
     "it, and such a tuple is neither acked nor failed; few texts do.",
-    after=(LIVES, MANY, TOGETHER, BEAT, "bolt/ordinary/9"),
+    after=(SURVIVES, MANY, TOGETHER, BEAT, "bolt/ordinary/9"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = sentence(t, lambda text: f"{text} __heartbeat")
     t.handshake()
     turn(t, t.world.tuples[0])
@@ -389,7 +389,7 @@ def _(t: Talk) -> None:
         for _ in range(_LIKE_BEATS):
             t.tuple(values)
         t.heartbeat()
-    t.wait(lambda: t.syncs > before or None, "the answer to a heartbeat behind it")
+    t.wait(lambda: t.syncs > before or None, "the answer to a heartbeat after it")
     patient(t, lambda: not t.monitor.pending or None)
     # A bolt may send syncs of its own, with a timer.
     t.check(

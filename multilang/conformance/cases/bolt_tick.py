@@ -6,11 +6,11 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import Section
-from multilang.conformance.cases.bolt_ordinary import ACKS, LIVES, TICK, TOGETHER
+from multilang.conformance.cases.bolt_ordinary import ACKS, SURVIVES, TICK, TOGETHER
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section(
     "bolt/tick",
@@ -22,9 +22,9 @@ section = Section(
 @section.must(
     "a tick is acked or failed",
     "A tick is a tuple from __system: it is finished as any other, or the worker's memory fills.",
-    after=(LIVES, ACKS, TICK, TOGETHER),
+    after=(SURVIVES, ACKS, TICK, TOGETHER),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.tuple([5], comp="__system", stream="__tick", task=-1)
     if not t.world.contract:  # it may finish a tick with what it has collected, at the next tick for instance
@@ -38,9 +38,9 @@ def _(t: Talk) -> None:
 @section.must(
     "a tick is no heartbeat",
     "Its task is -1, too: what makes a heartbeat is the stream, so a tick is not answered by a sync alone.",
-    after=(LIVES, TICK, TOGETHER),
+    after=(SURVIVES, TICK, TOGETHER),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     before, start = t.syncs, monotonic()
     ids = [t.tuple([1], comp="__system", stream="__tick", task=-1) for _ in range(30)]
@@ -58,7 +58,7 @@ def _(t: Talk) -> None:
     t.beat()
     if t.syncs - before < 4:
         raise CaseFailed(
-            "ticks were answered as heartbeats: tell a heartbeat by its stream, __heartbeat, not by its task",
+            "ticks were answered as heartbeats: recognize a heartbeat by its stream, __heartbeat, not by its task",
             f"{len(ids)} acks",
             f"{syncs} syncs",
         )
@@ -70,7 +70,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=(TICK, "bolt/anchors/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     first = t.steps(["emit", [1]])
     t.tuple([1], comp="__system", stream="__tick", task=-1)

@@ -8,13 +8,13 @@ from multilang.conformance.case import PAGE, Section
 from multilang.conformance.world import framed, storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/tuple", "Tuples to a bolt", f"{PAGE}, Bolts: a tuple")
 OTHER_IDS = f"{PAGE}, Bolts: the id is a string; Storm's ShellBolt: it is a number of 64 bits, in decimal"
 
 
-def described(t: Talk, id: str, expected: list[object]) -> None:
+def described(t: Conversation, id: str, expected: list[object]) -> None:
     """Check the description of the tuple that the bolt emits."""
     t.finished(id)
     came = [message.values for message in t.received.emits if message.anchors == [id]]
@@ -24,7 +24,7 @@ def described(t: Talk, id: str, expected: list[object]) -> None:
 @section.must(
     "id, component, stream, task and values", "All five reach user code.", steps="tuple emit", after=("bolt/anchors/1",)
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["tuple"], rest=["snow white", 3], stream="three")
     described(t, id, [id, "source", "three", 2, ["snow white", 3]])
@@ -36,7 +36,7 @@ def _(t: Talk) -> None:
     steps="tuple emit",
     after=("bolt/anchors/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["tuple"], stream="other", task=3)
     described(t, id, [id, "source", "other", 3, []])
@@ -48,7 +48,7 @@ def _(t: Talk) -> None:
     steps="tuple emit",
     after=("bolt/anchors/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     id = t.steps(["tuple"], comp="café/✓", stream="strom ü", task=99)
     described(t, id, [id, "café/✓", "strom ü", 99, []])
@@ -60,7 +60,7 @@ def _(t: Talk) -> None:
     steps="emit",
     watch=("tuple.id",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in ("-6955786537413359385", "9223372036854775807", "-9223372036854775808"):
         t.steps(["emit", ["x"]], id=id)
@@ -73,7 +73,7 @@ def _(t: Talk) -> None:
     steps="emit",
     source=OTHER_IDS,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in ("007", "7", "+7", "1e3", "1000", "1.0", "null"):
         t.steps(["emit", ["x"]], id=id)
@@ -86,7 +86,7 @@ def _(t: Talk) -> None:
     steps="emit",
     source=OTHER_IDS,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in ("", "a b", 'é "q" \\ 🐍', "end", "[1]"):
         t.steps(["emit", ["x"]], id=id)
@@ -99,19 +99,19 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/json/4",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for reverse in (False, True):
         id = t.new_id()
         pairs = [("id", id), ("comp", "source"), ("stream", "default"), ("task", 2), ("tuple", [[["emit", ["x"]]]])]
         t.will_finish(id)
-        t.say(framed(storm_text(dict(reversed(pairs) if reverse else pairs))))
+        t.send(framed(storm_text(dict(reversed(pairs) if reverse else pairs))))
         t.finished(id)
     t.emitted(t.received, [["x"], ["x"]], "the tuples were not worked on")
 
 
 @section.must("a tuple without values", "An empty tuple is one.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.finished(t.tuple([], stream="empty"))
 
@@ -122,7 +122,7 @@ def _(t: Talk) -> None:
     steps="tuple emit",
     after=("bolt/anchors/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     rest = list(range(100))
     id = t.steps(["tuple"], rest=rest)
@@ -135,15 +135,15 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/io/8", "bolt/order/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = [t.new_id() for _ in range(200)]
     text = b""
     for number, id in enumerate(ids):
         t.will_finish(id)
-        told = {"id": id, "comp": "source", "stream": "default", "task": 2, "tuple": [[["emit", [number]]]]}
-        text += framed(storm_text(told))
-    t.say(text)
+        message = {"id": id, "comp": "source", "stream": "default", "task": 2, "tuple": [[["emit", [number]]]]}
+        text += framed(storm_text(message))
+    t.send(text)
     for id in ids:
         t.finished(id)
     t.emitted(t.received, [[n] for n in range(200)], "emits are missing, or out of order")
@@ -152,7 +152,7 @@ def _(t: Talk) -> None:
 @section.should(
     "in the order of arrival", "A bolt that works on one tuple after the other acks them in that order.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = [t.steps() for _ in range(50)]
     for id in ids:
@@ -166,7 +166,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("bolt/anchors/1", "bolt/order/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     ids = [t.steps(["emit", ["the same"]]) for _ in range(3)]
     for id in ids:
@@ -181,7 +181,7 @@ def _(t: Talk) -> None:
     steps="emit",
     source=f"{PAGE}, Bolts: the id is a string",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for id in ("123123", "-234234234", "5", "-1", "0"):
         t.steps(["emit", ["x"]], id=id)

@@ -8,7 +8,7 @@ from multilang.conformance.case import MEASURED, Section
 from multilang.conformance.world import DIRECT_TASKS
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 TO, TOO = DIRECT_TASKS
 
@@ -26,7 +26,7 @@ def two_tasks(section: Section) -> None:
         steps="emit direct",
         after=(STREAM[section.path],),
     )
-    def _(t: Talk) -> None:
+    def _(t: Conversation) -> None:
         [out] = t.perform(
             [["emit", ["x"], {"stream": "direct", "task": TO}], ["emit", ["y"], {"stream": "direct", "task": TOO}]]
         )
@@ -43,7 +43,7 @@ def one_that_asks_behind(section: Section) -> None:
         steps="emit direct ids",
         after=(BEHIND[section.path], STREAM[section.path]),
     )
-    def _(t: Talk) -> None:
+    def _(t: Conversation) -> None:
         [out] = t.perform([["emit", ["a"], {"stream": "direct", "task": TO}], ["emit", ["b"], {"ids": True}]])
         place = next(iter(t.answers))
         t.same(out.values[-1], [["ids", t.answers[place]]], "the task ids went astray")

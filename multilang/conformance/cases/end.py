@@ -11,26 +11,26 @@ from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("common/end", "End of input, shutdown", "a killed worker leaves a closed pipe and nothing else")
 DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
 _VARIOUS: list[list[Any]] = [[7], [None], [True], [""], [{"a": {"b": None}}], [-1.5e300, "b", "c"], []]
 
 
-def ends(t: Talk, why: str) -> None:
+def ends(t: Conversation, why: str) -> None:
     """Check that the program's process ends in time."""
     if t.child.wait(monotonic() + t.timeout) is None:
-        raise CaseFailed(why, f"the end of the process within {t.timeout:g} s", "it lives on", timed_out=True)
+        raise CaseFailed(why, f"the end of the process within {t.timeout:g} s", "it still runs", timed_out=True)
 
 
-def processes_seen(t: Talk) -> None:
+def processes_seen(t: Conversation) -> None:
     """Leave a case out where the processes that a program started can't be seen."""
     if t.child.processes() is None:
         raise NotApplicable("the processes that a program started are seen on Linux alone")
 
 
-def work(t: Talk) -> None:
+def work(t: Conversation) -> None:
     """Have the program do ordinary work, with which it may start helpers."""
     processes_seen(t)
     try:
@@ -50,14 +50,14 @@ def work(t: Talk) -> None:
         raise NotApplicable(f"it did not get through ordinary work: {fault}") from None
 
 
-def all_ended(t: Talk) -> None:
+def all_ended(t: Conversation) -> None:
     """Check that no process is left that the program started."""
     until = monotonic() + t.timeout
     while (left := t.child.processes()) and monotonic() < until:
         sleep(0.02)
     if left:
         raise CaseFailed(
-            "processes that it started live on: end them when the input ends and on SIGTERM, or have them read a pipe of yours",
+            "processes that it started still run: end them when the input ends and on SIGTERM, or have them read a pipe of yours",
             "none",
             f"{len(left)} of them",
             timed_out=True,
@@ -66,47 +66,47 @@ def all_ended(t: Talk) -> None:
 
 @section.must(
     "it ends with its input",
-    "When the worker is gone, standard input ends; a component that goes on then stays for ever.",
+    "When the worker ends, so does standard input; a component that then continues stays for ever.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed, and the program lives on")
+    ends(t, "the input was closed, and the program still runs")
 
 
-@section.must("it ends with its input, before the handshake", "A worker may be gone before it has said a word.")
-def _(t: Talk) -> None:
+@section.must("it ends with its input, before the handshake", "A worker may end before it has sent anything.")
+def _(t: Conversation) -> None:
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed, and the program lives on")
+    ends(t, "the input was closed, and the program still runs")
 
 
 @section.must(
     "it ends inside of a message",
     "The input may end anywhere: a message without its end is none, and there will be no more.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     half = storm_text({"id": "", "command": "next"})[:-5]
-    t.say(half.encode())
+    t.send(half.encode())
     t.flush()
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input ended inside of a message, and the program lives on")
+    ends(t, "the input ended inside of a message, and the program still runs")
 
 
 @section.must(
     "it ends on SIGTERM", "A topology that is killed or rebalanced ends its components by SIGTERM.", source=DESTROY
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     t.monitor.leaving = True
     t.child.terminate()
-    ends(t, "it was sent SIGTERM, and lives on")
+    ends(t, "it was sent SIGTERM, and still runs")
 
 
 @section.should(
@@ -115,20 +115,20 @@ def _(t: Talk) -> None:
     steps="sleep",
     source=DESTROY,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.work(["log", "at work"], ["sleep", 3600])
     t.flush()
     t.monitor.leaving = True
     t.child.terminate()
-    ends(t, "it was sent SIGTERM while at work, and lives on")
+    ends(t, "it was sent SIGTERM while at work, and still runs")
 
 
 @section.should(
     "it ends with its output",
-    "When nobody reads any more, a component that goes on works for nothing.",
+    "When nobody reads any more, a component that continues works for nothing.",
     source="a killed worker",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     t.monitor.leaving = True
@@ -141,47 +141,47 @@ def _(t: Talk) -> None:
         else:
             t.heartbeat()
         t.child.wait(monotonic() + 0.05)
-    ends(t, "nobody reads its output, and the program lives on")
+    ends(t, "nobody reads its output, and the program still runs")
 
 
 @section.should("the orderly end is no failure", "At the end of its input it exits with status 0.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed, and the program lives on")
+    ends(t, "the input was closed, and the program still runs")
     t.same(t.child.status(), 0, "the exit status is not 0")
 
 
 @section.must(
     "its helpers end with it",
-    "When the input has ended, no process that it started lives on: the supervisor knows only the one whose pid it was told.",
+    "When the input has ended, no process that it started survives: the supervisor knows only the one whose pid it got.",
     after=("common/end/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     work(t)
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed, and the program lives on")
+    ends(t, "the input was closed, and the program still runs")
     all_ended(t)
 
 
 @section.must(
     "its helpers end with it on SIGTERM",
-    "When the program was ended by SIGTERM and its pipes are closed, no process that it started lives on.",
+    "When the program was ended by SIGTERM and its pipes are closed, no process that it started survives.",
     source=DESTROY,
     after=("common/end/4", "common/end/8"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     work(t)
     t.monitor.leaving = True
     t.child.terminate()
     t.child.wait(
         monotonic() + t.timeout / 4
-    )  # a program in front of it may go first, and the pipe's end tell the other
+    )  # a program in front of it may go first, and the pipe's end stop the other
     t.child.close_input()
-    ends(t, "it was sent SIGTERM and its input was closed, and the program lives on")
+    ends(t, "it was sent SIGTERM and its input was closed, and the program still runs")
     all_ended(t)
 
 
@@ -191,23 +191,23 @@ def _(t: Talk) -> None:
     steps="emit ids",
     after=("common/end/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.holds_ids = True
     t.work(["emit", ["x"], {"ids": True}])
     t.wait(lambda: t.owed or None, "the emit")
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed while it waited for task ids, and the program lives on")
+    ends(t, "the input was closed while it waited for task ids, and the program still runs")
 
 
 @section.must(
     "its helpers end with it after an exception",
     "An exception may start what ordinary work does not, such as a program that reports it. When the input has ended, no process "
-    "that it started lives on.",
+    "that it started survives.",
     steps="throw",
     after=("common/end/1", "common/end/8"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     processes_seen(t)
     t.work(["throw", "the exception"])
     leaves(t)
@@ -216,10 +216,10 @@ def _(t: Talk) -> None:
 @section.must(
     "its helpers end with it after what fails",
     "Values may be anything that JSON has: a bolt may refuse them, fail the tuple, or end. A spout's tuple may fail. When the input has "
-    "ended, no process that it started lives on.",
+    "ended, no process that it started survives.",
     after=("common/end/1", "common/end/8", "bolt/ordinary/1", "spout/ordinary/3"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     processes_seen(t)
     if t.kind == "bolt":
         t.handshake()
@@ -233,7 +233,7 @@ def _(t: Talk) -> None:
     leaves(t)
 
 
-def leaves(t: Talk) -> None:
+def leaves(t: Conversation) -> None:
     """Check that the program ends with its input, and that nothing is left of what it started."""
     before = t.syncs
     if t.kind == "bolt":
@@ -244,8 +244,8 @@ def leaves(t: Talk) -> None:
         t.wait(lambda: t.syncs > before or None, "an answer, or the end of the process")
     except CaseFailed:
         if not t.child.output_ended:
-            raise NotApplicable("it neither answers nor ends, which is judged elsewhere") from None
+            raise NotApplicable("it neither answers nor ends, which another case judges") from None
     t.monitor.leaving = True
     t.child.close_input()
-    ends(t, "the input was closed, and the program lives on")
+    ends(t, "the input was closed, and the program still runs")
     all_ended(t)

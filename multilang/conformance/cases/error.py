@@ -8,7 +8,7 @@ from multilang.conformance.case import MEASURED, Section
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("common/error", "Error", f"Storm's ShellBolt and ShellSpout, handleError; {MEASURED} (error)")
 
@@ -16,7 +16,7 @@ section = Section("common/error", "Error", f"Storm's ShellBolt and ShellSpout, h
 @section.must(
     "an error message", 'An error is {"command": "error", "msg": …}; Storm shows it in its UI.', steps="error"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["error", "a reported error"]])
     texts = [message.value.get("msg") for message in out.of("error")]
     t.same(texts, ["a reported error"], "one error with the text is due")
@@ -28,16 +28,16 @@ def _(t: Talk) -> None:
     steps="error",
     after=("common/unicode/1", "common/unicode/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = 'Traceback (most recent call last):\n  File "x.é", line 1\nend\nValueError: 漢 🐍\n'
     [out] = t.perform([["error", text]])
     t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")
 
 
 @section.must(
-    "the component lives on", "A reported error ends nothing: the next input is worked on.", steps="error emit"
+    "the component continues", "A reported error ends nothing: the next input is worked on.", steps="error emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     first, second = t.perform([["error", "no harm done"], ["emit", ["still here"]]], [["emit", ["and here"]]])
     t.emitted(first, [["still here"]], "no emit after the error")
     t.emitted(second, [["and here"]], "the next input was not worked on")
@@ -61,9 +61,9 @@ section.watch(
     "sends its sync, or ends.",
     steps="throw",
     after=("spout/commands/15",),
-    source="the habit of storm.py's BasicBolt and Spout; the protocol's page says nothing of exceptions",
+    source="the habit of storm.py's BasicBolt and Spout; the protocol's page has nothing on exceptions",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     id = t.work(["throw", "the exception"])
     if id is not None:
         t.heartbeat()
@@ -82,22 +82,22 @@ def _(t: Talk) -> None:
 
 @section.should(
     "an exception is reported",
-    "What ended or failed is said in an error, a log or on standard error, with the exception's text.",
+    "The exception's text is reported in an error, a log or on standard error.",
     steps="throw",
     source="storm.py reports the traceback",
 )
-def _(t: Talk) -> None:
-    def told() -> bool | None:
-        said = b"".join(t.outputs) + t.child.error_text
-        return b"the reason 4711" in said or None
+def _(t: Conversation) -> None:
+    def reported() -> bool | None:
+        output = b"".join(t.outputs) + t.child.error_text
+        return b"the reason 4711" in output or None
 
     t.work(["throw", "the reason 4711"])
     t.monitor.leaving = True
     try:
-        t.wait(told, "the exception's text")
+        t.wait(reported, "the exception's text")
     except CaseFailed:
         t.child.wait(0)
-        if not told():
+        if not reported():
             raise
 
 
@@ -107,7 +107,7 @@ def _(t: Talk) -> None:
     steps="error",
     after=("common/error/1", "common/sizes/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "".join(f"  line {n} of the traceback\n" for n in range(4000))
     [out] = t.perform([["error", text]])
     t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")
@@ -119,7 +119,7 @@ def _(t: Talk) -> None:
     steps="error",
     after=("common/error/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "  100% of %s and %d, %(a)s %%, {} {0} {a} ${b} $c #{d}, \\n \\1 <e> &amp;\t "
     [out] = t.perform([["error", text]])
     t.same([message.value.get("msg") for message in out.of("error")], [text], "one error with the text is due")

@@ -21,7 +21,7 @@ section.watch(
     "MUST",
     "framing.stray",
     "no text before a message",
-    "A stray print is read as the beginning of the next message, which then is not JSON: the worker halts.",
+    "A print of user code is read as the beginning of the next message, which then is not JSON: the worker halts.",
     f"{DIES} (print, pre_print)",
 )
 section.watch(
@@ -111,7 +111,7 @@ section.watch(
     "SHOULD",
     "framing.duplicate",
     "no key twice in an object",
-    "Which of the two values counts is for each parser to say.",
+    "Which of the two values counts is for each parser to decide.",
     "RFC 8259, section 4",
 )
 section.watch(

@@ -10,7 +10,7 @@ from multilang.conformance.cases.json_text import NEVER_SENT
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("common/handshake", "Initial handshake", f"{PAGE}, Initial Handshake")
 LETTERS = ("common/unicode/1", "bolt/ordinary/7")
@@ -33,8 +33,8 @@ BIG_CONF: dict[str, Any] = {
 }
 
 
-def answers(t: Talk, **how: Any) -> None:
-    """Send the handshake in some way, and check that it is answered and the program goes on."""
+def answers(t: Conversation, **how: Any) -> None:
+    """Send the handshake in some way, and check that it is answered and the program continues."""
     t.handshake(**how)
     t.check(type(t.monitor.pid) is int, "the answer holds no pid", '{"pid": 1234}', t.monitor.pid)
     t.settle()
@@ -43,7 +43,7 @@ def answers(t: Talk, **how: Any) -> None:
 @section.must(
     "answers with its pid", 'The setup info is answered by one JSON object with the process\'s own pid, {"pid": 1234}.'
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.check(type(t.monitor.pid) is int, "the answer holds no pid", '{"pid": 1234}', t.monitor.pid)
 
@@ -70,7 +70,7 @@ section.watch(
     source=f"{PAGE}, Initial Handshake; {NEVER_SENT}",
     after=("common/json/1", "common/json/3"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     answers(t, text=lambda text: json.dumps(json.loads(text), indent=4))
 
 
@@ -78,7 +78,7 @@ def _(t: Talk) -> None:
     "context and conf before pidDir, and after it",
     "The keys of a JSON object have no order; Storm's differs from run to run.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     answers(t, text=lambda text: storm_text(dict(sorted(json.loads(text).items()))))
 
 
@@ -88,16 +88,14 @@ def _(t: Talk) -> None:
     source=f"{PAGE}, Initial Handshake; {MEASURED}",
     after=LETTERS,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     # The keys have no order, so what the program needs may stand behind all of it.
     conf = {**t.world.full_conf(), **BIG_CONF, **t.world.conf}
     answers(t, conf=conf, text=lambda text: storm_text(dict(sorted(json.loads(text).items()))))
 
 
-@section.must(
-    "unknown keys beside conf, pidDir and context", "What a newer Storm adds to the handshake is passed over."
-)
-def _(t: Talk) -> None:
+@section.must("unknown keys beside conf, pidDir and context", "What a newer Storm adds to the handshake is ignored.")
+def _(t: Conversation) -> None:
     answers(t, text=lambda text: text[:-1] + ',"future":{"conf":{},"pidDir":[1]}}')
 
 
@@ -107,8 +105,8 @@ def _(t: Talk) -> None:
     steps="conf",
     after=("common/unicode/1", "common/json/8", "common/json/10", "common/json/11"),
 )
-def _(t: Talk) -> None:
-    told = {
+def _(t: Conversation) -> None:
+    entries = {
         "a.text": 'é/\n"',
         "a.map": {"x": [1, None]},
         "a.no": False,
@@ -116,8 +114,8 @@ def _(t: Talk) -> None:
         "a.null": None,
         "A.capital Letter": 1,
     }
-    t.world.conf |= told
-    keys = list(told)
+    t.world.conf |= entries
+    keys = list(entries)
     outs = t.perform(*([["conf", key]] for key in keys))
     for key, out in zip(keys, outs, strict=True):
-        t.emitted(out, [[told[key]]], f"the conf entry {key!r} came out changed")
+        t.emitted(out, [[entries[key]]], f"the conf entry {key!r} came out changed")

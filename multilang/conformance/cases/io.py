@@ -14,7 +14,7 @@ from multilang.conformance.errors import CaseFailed, NotApplicable, SlowStart
 from multilang.conformance.world import framed, storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section(
     "common/io", "Slow and split input and output", f"{PAGE}, The Protocol: lines end with 'end', wherever a read does"
@@ -43,20 +43,20 @@ def at(*marks: bytes) -> object:
 
 def ends_bytewise(data: bytes) -> Iterator[bytes]:
     """Return the data's beginning and end one byte at a time, and what is between them in pieces of 97 bytes."""
-    near = 300
-    yield from bytewise(data[:near])
-    yield from (data[i : min(i + 97, len(data) - near)] for i in range(near, len(data) - near, 97))
-    yield from bytewise(data[-near:])
+    edge = 300
+    yield from bytewise(data[:edge])
+    yield from (data[i : min(i + 97, len(data) - edge)] for i in range(edge, len(data) - edge, 97))
+    yield from bytewise(data[-edge:])
 
 
 @section.must("the handshake byte by byte", "Reads may return a single byte.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake(pieces=ends_bytewise)
     t.settle()
 
 
 @section.must("a message byte by byte", "Reads may return a single byte: not every read holds a whole line.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     if t.kind == "spout":
         t.command("next", pieces=bytewise)
@@ -66,7 +66,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("cut inside of the closing line", "The line 'end' may come in two reads, its line feed in a third.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
 
     def cut(data: bytes) -> list[bytes]:
@@ -80,7 +80,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("cut before the closing line", "A message whose line 'end' is late is waited for.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     if t.kind == "spout":
         t.command("next", pieces=lambda data: [data[:-4], data[-4:]])
@@ -95,7 +95,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/unicode/1", "common/unicode/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "é|漢|🐍"
     cut = at("é".encode(), "漢".encode(), "🐍".encode())
     t.same(t.echo(storm_text(text), pieces=cut), text, "letters came out changed")  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/unicode/1", "common/unicode/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "naïve 漢字 🐍"
     t.same(t.echo(storm_text(text), pieces=bytewise), text, "letters came out changed")
 
@@ -121,7 +121,7 @@ def _(t: Talk) -> None:
         "common/json/8",
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.same(t.echo('"\\u00e9\\n"', pieces=at(b"\\u00e9", b"00e9", b"\\n")), "é\n", "escapes came out changed")  # type: ignore[arg-type]
 
 
@@ -129,7 +129,7 @@ def _(t: Talk) -> None:
     "the end of one message and the beginning of the next in one read",
     "A read may hold the end of one message and half of another, or several whole ones, behind which nothing comes.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     if t.kind == "spout":
         # Storm asks for one thing at a time, so only one message can be cut in two.
@@ -140,7 +140,7 @@ def _(t: Talk) -> None:
         id = t.new_id()
         t.monitor.heartbeats.add(id)
     first, second = (framed(ping_text(t).replace("@id", id)) for id in sorted(t.monitor.heartbeats))
-    t.say(first + second, pieces=lambda data: [data[: len(first) + 20], data[len(first) + 20 :]])
+    t.send(first + second, pieces=lambda data: [data[: len(first) + 20], data[len(first) + 20 :]])
     t.wait_sync(2)
     with t.at_once():
         t.heartbeat()
@@ -153,7 +153,7 @@ def _(t: Talk) -> None:
         raise
 
 
-def is_behind(t: Talk) -> bool:
+def is_behind(t: Conversation) -> bool:
     """Return whether heartbeats that come one by one are all answered, each by the answer to the one before."""
     before = t.syncs
     for _ in range(_SINGLE):
@@ -166,7 +166,7 @@ def is_behind(t: Talk) -> bool:
 
 
 @section.must("what is written is flushed", "Output is not held back while the program waits for input.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     # Nothing is sent after this one input, so output that waits for more in a buffer never comes.
     [out] = t.perform([["emit", ["flushed"]]])
     t.emitted(out, [["flushed"]], "the emit did not come")
@@ -179,7 +179,7 @@ def _(t: Talk) -> None:
     source=f"{MEASURED} (pre_stderr, spout_stderr)",
     after=(ACK, FAIL, STATES, MANY),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.child.reading_error = False
     try:
         t.handshake(script())
@@ -206,7 +206,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("bolt/heartbeat/14", "common/sizes/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     count, size = 100, 10_000
     steps = [["emit", [f"{n:04}" + "z" * size]] for n in range(count)]
     id = t.work(*steps)
@@ -231,7 +231,7 @@ def _(t: Talk) -> None:
     "A component that has half of a message when its pipe is idle for a moment waits for the rest, also if that is the line 'end'.",
     after=("common/io/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, ping_text(t))
     text = ping_text(t).replace("@id", id := t.new_id())
     before, half = t.syncs, len(text) // 2
@@ -242,14 +242,14 @@ def _(t: Talk) -> None:
         t.monitor.heartbeats.add(id)
     message = framed(text)
     for start, stop in ((0, half), (half, len(text) + 1)):
-        t.say(message[start:stop])
+        t.send(message[start:stop])
         t.flush()
         idle(t)
-    t.say(message[len(text) + 1 :])
+    t.send(message[len(text) + 1 :])
     t.wait_sync(before + 1)
 
 
-def idle(t: Talk, seconds: float = _IDLE) -> None:
+def idle(t: Conversation, seconds: float = _IDLE) -> None:
     """Let a moment pass."""
     until = monotonic() + seconds
     while monotonic() < until:
@@ -262,18 +262,18 @@ def idle(t: Talk, seconds: float = _IDLE) -> None:
     steps="print emit",
     watch=("framing.stray", "framing.json"),
 )
-def _(t: Talk) -> None:
-    [out] = t.perform([["print", "a stray line"], ["emit", ["after it"]]])
+def _(t: Conversation) -> None:
+    [out] = t.perform([["print", "a line of its own"], ["emit", ["after it"]]])
     t.emitted(out, [["after it"]], "the emit did not come")
 
 
 @section.must(
     "three seconds of silence",
-    "How often a heartbeat comes is not said, and a worker may stand still, as Java's do while they collect garbage. A spout that is "
-    "inactive hears nothing for as long as it is.",
+    "No interval of heartbeats is promised, and a worker may pause, as Java's do while they collect garbage. A spout that is "
+    "inactive gets nothing for as long as it is.",
     after=("common/io/12", STATES),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     if t.kind == "spout":
         t.command("activate")

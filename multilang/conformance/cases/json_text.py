@@ -11,7 +11,7 @@ from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import SOURCE, framed, storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("common/json", "Multi-line JSON, escapes, nesting", f"{PAGE}, The Protocol: Notes")
 # What the page shows over many lines comes in one from Storm: each message of every version and of each recording is one
@@ -22,7 +22,7 @@ NEVER_SENT = (
 )
 
 
-def ping(t: Talk, text: str) -> None:
+def ping(t: Conversation, text: str) -> None:
     """Send this text, a heartbeat to a bolt or a next to a spout, and wait for the sync.
 
     ``@id``: the heartbeat's id.
@@ -35,12 +35,12 @@ def ping(t: Talk, text: str) -> None:
     before = t.syncs
     id = t.new_id()
     t.monitor.heartbeats.add(id)
-    t.say(framed(text.replace("@id", id)))
+    t.send(framed(text.replace("@id", id)))
     t.wait_sync(before + 1)
     t.settle()
 
 
-def ping_text(t: Talk, **layout: object) -> str:
+def ping_text(t: Conversation, **layout: object) -> str:
     """Return the same message formatted by json.dumps; without a layout as compact as Storm's."""
     layout = layout or {"separators": (",", ":")}
     if t.kind == "spout":
@@ -54,7 +54,7 @@ def ping_text(t: Talk, **layout: object) -> str:
     "A message is all lines up to 'end', not one line.",
     source=f"{PAGE}, Initial Handshake; {NEVER_SENT}",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, ping_text(t, indent=2))
 
 
@@ -63,7 +63,7 @@ def _(t: Talk) -> None:
     "A message may span any number of lines, also without indentation.",
     source=f"{PAGE}, Initial Handshake; {NEVER_SENT}",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, ping_text(t, indent=0, separators=("\n,", "\n:\n")))
 
 
@@ -72,12 +72,12 @@ def _(t: Talk) -> None:
     "JSON allows white space around each token.",
     source=f"RFC 8259, section 2; {NEVER_SENT}",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, " \t" + ping_text(t, separators=(" \t, ", "\t : ")) + "\t ")
 
 
 @section.must("keys in another order", "A JSON object's keys have no order.", source="RFC 8259, section 4")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, storm_text(dict(sorted(json.loads(ping_text(t)).items(), reverse=True))))
 
 
@@ -86,7 +86,7 @@ def _(t: Talk) -> None:
     'A key may be written with escapes: "\\u0074ask" is "task".',
     source=f"RFC 8259, section 7; {NEVER_SENT}",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ping(t, ping_text(t).replace('"task"', '"\\u0074ask"').replace('"command"', '"c\\u006fmmand"'))
 
 
@@ -96,7 +96,7 @@ def _(t: Talk) -> None:
     steps="emit",
     source=f"{PAGE}, The Protocol: Notes; {NEVER_SENT}",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform_text('[["emit",[[\n"end"\n,\n"ending"\n]]]]')
     t.emitted(out, [[["end", "ending"]]], "the value came out changed")
 
@@ -106,7 +106,7 @@ def _(t: Talk) -> None:
     "Text with line feeds and 'end' in it is data: it is read, and written escaped, so that it ends no message.",
     steps="emit",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.same(t.echo('"a\\nend\\nb\\nend\\n"'), "a\nend\nb\nend\n", "the text came out changed")
 
 
@@ -116,7 +116,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/unicode/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.same(
         t.echo('"\\" \\\\ \\/ \\b\\f\\n\\r\\t \\u0041\\u00e9\\u6f22"'),
         '" \\ / \b\f\n\r\t Aé漢',
@@ -130,32 +130,32 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/unicode/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.same(t.echo('"\\ud83d\\udc0d"'), "🐍", "the character came out changed")
 
 
 @section.must(
     "true, false and null", "They are values of their own: not 1, 0, an empty text, nor left out.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.unchanged([True, False, None, 1, 0, ""], "the values came out changed")
 
 
 @section.must("null as a tuple's value", "A value may be null and stays one, the last of a tuple, too.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     pairs = [["a", None], [None, None], [None, "b"], ["c", ""]]
     [out] = t.perform([["emit", [None]], *(["emit", pair, {"stream": "pair"}] for pair in pairs)])
     t.emitted(out, [[None], *pairs], "the values came out changed")
 
 
 @section.must("empty texts, lists and maps", "What is empty stays what it is.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform_text('[["emit",[["",[],{},[[]],{"":{}}]]],["emit",[""]],["emit",[[]]],["emit",[{}]]]')
     t.emitted(out, [[["", [], {}, [[]], {"": {}}]], [""], [[]], [{}]], "the values came out changed")
 
 
 @section.must("lists and maps inside each other", "Values nest, 50 levels deep at least.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     value = json.loads('{"a":[' * 25 + "1" + "]}" * 25)
     t.same(t.echo(storm_text(value)), value, "the value came out changed")
 
@@ -163,13 +163,13 @@ def _(t: Talk) -> None:
 @section.must(
     "keys that look like the protocol's", "A map inside of a tuple is data, whatever its keys are.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     value = {"command": "ack", "id": "1", "end": "end", "stream": "__heartbeat", "task": -1, "pid": 1}
     t.same(t.echo(storm_text(value)), value, "the map came out changed")
 
 
 @section.must("a text that is a message", "A string that holds a whole message, with its end, is data.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = '{"command": "sync"}\nend\n'
     before = t.syncs
     t.same(t.echo(json.dumps(text)), text, "the text came out changed")
@@ -180,17 +180,17 @@ def _(t: Talk) -> None:
 @section.should(
     "300 levels", "What is nested 300 deep passes: Storm itself reads up to 400 levels of a message.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "[" * 300 + "]" * 300
     t.same(len(json.dumps(t.echo(text))), len(text), "the value came out changed")
 
 
 @section.must(
     "keys of a map",
-    "Each key of a map is kept as it is: in capitals or not, with blanks and dots, and with null as its value.",
+    "Each key of a map stays as it is: in capitals or not, with blanks and dots, and with null as its value.",
     steps="emit",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     value = {"key": 1, "Key": 2, "KEY": {"a.b": None, "a b": None}, " ": [{"x": None}], "1": 3, "null": None}
     t.same(t.echo(storm_text(value)), value, "the map came out changed")
 
@@ -201,7 +201,7 @@ def _(t: Talk) -> None:
     steps="emit",
     source="RFC 8259, section 4",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     value = {
         "__proto__": {"a": 1},
         "constructor": 2,
@@ -221,7 +221,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/numbers/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     dates = ["2026-01-31T08:05:09Z", "2026-01-31", "/Date(1769846709000)/", "08:05:09.10"]
     numbers = ["007", "1e3", "0x1F", "1.50", "+1", "1_000", "-0", "NaN", "Infinity", "-1"]
     words = [
@@ -251,7 +251,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/json/8",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     texts = ["  two  blanks  ", " ", "\ttab\t\t", "a\r\nb\rc\n\nd\r\n", "\n", "", "x "]
     t.unchanged(texts, "texts came out changed")
 
@@ -262,6 +262,6 @@ def _(t: Talk) -> None:
     source=f"RFC 8259, section 2; {NEVER_SENT}",
     after=("common/json/1", "common/json/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     gaps = iter(("\n\n", "\n\n\n\n\n", "\n \n\t\n", "\n\n\n"))
     ping(t, re.sub("[,:]", lambda sign: sign[0] + next(gaps, "\n\n"), ping_text(t)))

@@ -8,7 +8,7 @@ from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Out, Talk
+    from multilang.conformance.conversation import Conversation, Out
 
 section = Section("common/log", "Log levels", f"{PAGE}, Spouts and Bolts: log")
 
@@ -23,13 +23,13 @@ def logged(out: Out, text: str) -> int:
 
 
 @section.must("a log message", 'A log is {"command": "log", "msg": …} with the text as it is.', steps="log emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["log", "hello world!"]])
     logged(out, "hello world!")
 
 
 @section.must("a text of several lines", "Line feeds are part of the text, also a line 'end'.", steps="log")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "first\nend\n  third\t\n"
     [out] = t.perform([["log", text]])
     logged(out, text)
@@ -41,7 +41,7 @@ def _(t: Talk) -> None:
     steps="log",
     after=("common/unicode/1", "common/unicode/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["log", 'naïve 漢字 🐍 "q" \\']])
     logged(out, 'naïve 漢字 🐍 "q" \\')
 
@@ -49,7 +49,7 @@ def _(t: Talk) -> None:
 @section.must(
     "a log between emits", "What is written keeps its order: the log comes between the two emits.", steps="log emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["before"]], ["log", "between"], ["emit", ["after"]]])
     place = logged(out, "between")
     t.emitted(out, [["before"], ["after"]], "the emits are others")
@@ -58,7 +58,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("a log of 100 KB", "A long text is not cut.", steps="log", after=("common/sizes/1",))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "0123456789" * 10_000
     [out] = t.perform([["log", text]])
     logged(out, text)
@@ -77,7 +77,7 @@ section.watch("MUST", "log.empty", "a log has a msg", "Without one Storm logs nu
 @section.should(
     "the five levels", "Storm's levels are 0 trace, 1 debug, 2 info, 3 warn, 4 error, sent as a number.", steps="log"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([*(["log", f"level {level}", level] for level in range(5)), ["log", "no level"]])
     texts = [*(f"level {level}" for level in range(5)), "no level"]
     levels = [out[logged(out, text)].value.get("level", 2) for text in texts]
@@ -98,13 +98,13 @@ section.watch(
     "A log's text is no pattern that is filled in: %, {}, $ and \\ are signs as all others.",
     steps="log",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     text = "100% of %s and %d, %(a)s %%, {} {0} {a} ${b} $c #{d}, \\n \\1 <e> &amp;"
     [out] = t.perform([["log", text]])
     logged(out, text)
 
 
 @section.should("an empty text", "An empty text is one: msg is there, and empty.", steps="log")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["log", ""]])
     logged(out, "")

@@ -8,14 +8,14 @@ from multilang.conformance.case import MEASURED, Section
 from multilang.conformance.world import METRIC
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section(
     "common/metrics", "Metrics", f"Storm's ShellBolt and ShellSpout, handleMetrics; {MEASURED} (metrics_unknown)"
 )
 
 
-def sent(t: Talk, params: Any) -> None:
+def sent(t: Conversation, params: Any) -> None:
     """Check that a metric arrives with these params."""
     [out] = t.perform([["metric", METRIC, params]])
     came = [[message.value.get("name"), message.value.get("params")] for message in out.of("metrics")]
@@ -23,7 +23,7 @@ def sent(t: Talk, params: Any) -> None:
 
 
 @section.must("a number", 'A metric is {"command": "metrics", "name": …, "params": …}.', steps="metric")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     sent(t, 1)
 
 
@@ -37,7 +37,7 @@ def _(t: Talk) -> None:
         "common/json/11",
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     sent(t, {"é": [1, None, "x"], "b": {"c": 2.5}})
 
 
@@ -55,7 +55,7 @@ section.watch(
     steps="metric",
     after=("common/metrics/1", "common/json/10", "common/json/12"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     nothing: list[Any] = [0, "", False, [], {}]
     [out] = t.perform([["metric", METRIC, params] for params in nothing])
     came = [message.value.get("params", "none") for message in out.of("metrics")]

@@ -10,7 +10,7 @@ from multilang.conformance.cases.handshake import LETTERS
 from multilang.conformance.errors import CaseFailed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("common/pid", "PID file", f"{PAGE}, Initial Handshake")
 FILE = ("common/pid/1",)
@@ -20,7 +20,7 @@ FILE = ("common/pid/1",)
     "a file named by the pid",
     "The component creates a file named by its pid in pidDir: without it the supervisor can't end a left-over process.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     try:
         t.wait_pid_file()
@@ -30,10 +30,10 @@ def _(t: Talk) -> None:
 
 
 @section.must(
-    "the pid is that of the process that talks",
+    "the pid is that of the program's process",
     "The supervisor sends signals to this number, so it is a live process: the one started, or one that it started.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     pid = t.monitor.pid
     t.check(
@@ -48,7 +48,7 @@ def _(t: Talk) -> None:
     "the file is there before the pid is sent",
     "The page has the file first and the answer after it. The other order shows in those runs that look between the two.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.check(
         str(t.monitor.pid) in t.pid_files(), "no file yet when the pid came", f"the file {t.monitor.pid}", t.pid_files()
@@ -56,7 +56,7 @@ def _(t: Talk) -> None:
 
 
 @section.should("the file is empty", "The page asks for an empty file.", after=FILE)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     size = os.path.getsize(t.wait_pid_file())
@@ -64,7 +64,7 @@ def _(t: Talk) -> None:
 
 
 @section.should("there is one file", "Whatever lies in pidDir is taken for a process to end.", after=FILE)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.settle()
     t.wait_pid_file()
@@ -73,11 +73,11 @@ def _(t: Talk) -> None:
 
 @section.must(
     "the file stays",
-    "The supervisor reads it when it ends the topology: a file that goes while the process lives is as good as none.",
+    "The supervisor reads it when it ends the topology: a file that vanishes while the process runs is as good as none.",
     after=FILE,
     watch=("pid.vanished",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     name = str(t.monitor.pid)
     t.wait_pid_file()
@@ -91,7 +91,7 @@ def _(t: Talk) -> None:
     "pidDir is any path: it is used as JSON decodes it.",
     after=(*FILE, *LETTERS),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.pid_dir = os.path.join(t.pid_dir, "pids é ✓ 'q'")
     os.mkdir(t.pid_dir)
     t.handshake()

@@ -13,7 +13,7 @@ from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 _INPUTS, _ROUND, _BEAT = 5000, 100, 20
 _EACH = 7  # one tuple of so many fails
@@ -25,7 +25,7 @@ WHOLE = ("common/io/2", "bolt/heartbeat/14")
 section = Section("common/sizes", "Sizes", f"{PAGE}, The Protocol (no limit is given); {MEASURED} (big)")
 
 
-def echoes(t: Talk, text: str) -> None:
+def echoes(t: Conversation, text: str) -> None:
     """Check that a long text comes out as it went in; a report has only its length."""
     came = t.echo(storm_text(text))
     if came != text:
@@ -44,7 +44,7 @@ def echoes(t: Talk, text: str) -> None:
     steps="emit",
     after=WHOLE,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     echoes(t, "0123456789abcdef" * 5000)
 
 
@@ -54,7 +54,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=(*WHOLE, "common/unicode/1", "common/io/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     echoes(t, "é漢🐍x" * 100_000)
 
 
@@ -64,32 +64,32 @@ def _(t: Talk) -> None:
     steps="emit",
     after=WHOLE,
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     sizes = [4095, 4096, 4097, 8191, 8192, 8193, 65535, 65536, 65537]
     outs = t.perform(*([["emit", ["y" * size]]] for size in sizes))
     t.same([len(out.values[0][0]) for out in outs], sizes, "texts came out with other lengths")
 
 
 @section.must("a list of 10,000 values", "A value may be a long list.", steps="emit", after=WHOLE)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     values = list(range(10_000))
     t.same(t.echo(storm_text(values)), values, "the list came out changed")
 
 
 @section.must("a map of 1,000 keys", "A value may be a large map.", steps="emit", after=(*WHOLE, "common/json/12"))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     value = {f"key {n}": n for n in range(1000)}
     t.same(t.echo(storm_text(value)), value, "the map came out changed")
 
 
 @section.must("1,000 emits at once", "One input may make any number of outputs.", steps="emit", after=WHOLE)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", [n]] for n in range(1000)])
     t.emitted(out, [[n] for n in range(1000)], "emits are missing, or out of order")
 
 
 @section.should("a value of 8 MB", "Memory is the only limit.", steps="emit", after=WHOLE)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     echoes(t, "abcdefgh" * (1 << 20))
 
 
@@ -102,7 +102,7 @@ def _(t: Talk) -> None:
         "spout/commands/17",
     ),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     if t.kind == "spout":
         begin(t, _INPUTS)
     else:
@@ -114,7 +114,7 @@ def _(t: Talk) -> None:
         spout_round(t, limit) if t.kind == "spout" else bolt_round(t, number)
 
 
-def bolt_round(t: Talk, number: int) -> None:
+def bolt_round(t: Conversation, number: int) -> None:
     """Give a bolt tuples, and wait until it has worked on them."""
     if t.world.contract:
         emits, before = len(t.received.emits), t.syncs
@@ -138,8 +138,8 @@ def bolt_round(t: Talk, number: int) -> None:
     t.answers.clear()
 
 
-def spout_round(t: Talk, limit: float) -> None:
-    """Send nexts to a spout, and the acks of what it emits, until so many seconds behind the beginning of the talk."""
+def spout_round(t: Conversation, limit: float) -> None:
+    """Send nexts to a spout, and the acks of what it emits, until so many seconds behind the beginning of the conversation."""
     emits = 0
     for number in range(_ROUND):
         if not t.world.contract and monotonic() - t.start > limit:
@@ -155,7 +155,7 @@ def spout_round(t: Talk, limit: float) -> None:
         t.same(emits, _ROUND, "emits are missing, or there are more of them")
 
 
-def finish(t: Talk, id: Any, number: int) -> None:
+def finish(t: Conversation, id: Any, number: int) -> None:
     """Ack a tuple of a spout, or fail it, and ack what it emits again then; some of those with a script, which forget nothing."""
     if number % _EACH == 0:
         for message in t.command("fail", id).emits:

@@ -11,13 +11,13 @@ from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("spout/commands", "Spout commands", f"{PAGE}, Spouts")
-HEARD = [["heard"]]
+REPORT = [["heard"]]
 
 
-def under_way(t: Talk, *ids: Any, **on: Any) -> None:
+def under_way(t: Conversation, *ids: Any, **on: Any) -> None:
     """Have the spout emit a tuple with each id, before what it does on other commands is asked for."""
     steps = [["emit", ["under way"], {"id": id}] for id in ids]
     t.handshake(storm_text([steps]), on=on)
@@ -25,14 +25,14 @@ def under_way(t: Talk, *ids: Any, **on: Any) -> None:
     t.next()
 
 
-def heard(t: Talk, command: str, id: Any) -> None:
+def check_called(t: Conversation, command: str, id: Any) -> None:
     """Check that user code was called for this command, and with this id."""
     out = t.command(command, id)
-    t.emitted(out, [[[command, id]]], "user code heard something else")
+    t.emitted(out, [[[command, id]]], "user code was called otherwise")
 
 
 @section.must("next", "A next is answered by emits and logs, if any, and a sync.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     careful_next(t)
 
@@ -41,7 +41,7 @@ def _(t: Talk) -> None:
     "next without an id",
     'The page\'s next is {"command": "next"}.',
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.command("next", text='{"command":"next"}')
 
@@ -51,7 +51,7 @@ def _(t: Talk) -> None:
     'The page\'s ack is {"command": "ack", "id": "1231231"}, its fail the same with another word; Storm\'s have the id first.',
     after=(ACK, FAIL),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
     for command in ("ack", "fail"):
@@ -65,7 +65,7 @@ def _(t: Talk) -> None:
     "Each is answered by a sync. A topology is deactivated and activated any number of times; next works after each.",
     after=("spout/commands/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for _ in range(5):
         t.command("activate")
@@ -74,7 +74,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("100 nexts", "A spout is asked for ever, whether it has something or not.")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.command("activate")
     for _ in range(100):
@@ -82,7 +82,7 @@ def _(t: Talk) -> None:
 
 
 @section.must("100 acks in a row", "Acks come in a crowd, with no next between.", steps="emit", after=(ACK, FAIL))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ids = [str(number) for number in range(100)]
     under_way(t, *ids)
     for id in ids:
@@ -95,9 +95,9 @@ def _(t: Talk) -> None:
     steps="heard emit",
     after=(ACK, FAIL),
 )
-def _(t: Talk) -> None:
-    under_way(t, "1231231", ack=HEARD)
-    heard(t, "ack", "1231231")
+def _(t: Conversation) -> None:
+    under_way(t, "1231231", ack=REPORT)
+    check_called(t, "ack", "1231231")
 
 
 @section.must(
@@ -106,9 +106,9 @@ def _(t: Talk) -> None:
     steps="heard emit",
     after=(ACK, FAIL, "common/unicode/1"),
 )
-def _(t: Talk) -> None:
-    under_way(t, "é-1231231 🐍", fail=HEARD)
-    heard(t, "fail", "é-1231231 🐍")
+def _(t: Conversation) -> None:
+    under_way(t, "é-1231231 🐍", fail=REPORT)
+    check_called(t, "fail", "é-1231231 🐍")
 
 
 @section.must(
@@ -118,37 +118,37 @@ def _(t: Talk) -> None:
     source=f"{PAGE}, Spouts: id; {MEASURED}",
     after=(ACK, FAIL),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     acked, failed = (7, "8", 2147483648), ("7", 8, 2147483649)
-    under_way(t, *acked, *failed, ack=HEARD, fail=HEARD)
+    under_way(t, *acked, *failed, ack=REPORT, fail=REPORT)
     for ack, fail in zip(acked, failed, strict=True):
-        heard(t, "ack", ack)
-        heard(t, "fail", fail)
+        check_called(t, "ack", ack)
+        check_called(t, "fail", fail)
 
 
 @section.must(
-    "ack and fail are not mixed up", "User code is told which of the two it was.", steps="heard emit", after=(ACK, FAIL)
+    "ack and fail are not mixed up", "User code learns which of the two it was.", steps="heard emit", after=(ACK, FAIL)
 )
-def _(t: Talk) -> None:
-    under_way(t, *map(str, range(6)), ack=HEARD, fail=HEARD)
+def _(t: Conversation) -> None:
+    under_way(t, *map(str, range(6)), ack=REPORT, fail=REPORT)
     for number in range(6):
-        heard(t, ["ack", "fail", "fail"][number % 3], str(number))
+        check_called(t, ["ack", "fail", "fail"][number % 3], str(number))
 
 
 @section.must(
     "activate and deactivate reach the component",
-    "User code is told of both.",
+    "User code is called for both.",
     steps="heard emit",
     after=("spout/commands/4",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake(on={"activate": [["emit", ["on"]]], "deactivate": [["emit", ["off"]]]})
     came = [t.command(command).values for command in ("activate", "deactivate", "activate")]
-    t.same(came, [[["on"]], [["off"]], [["on"]]], "user code was not told, or told otherwise")
+    t.same(came, [[["on"]], [["off"]], [["on"]]], "user code was not called, or called otherwise")
 
 
 @section.should("deactivate twice, activate twice", "The same state twice is no fault.", after=("spout/commands/4",))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     for command in ("activate", "activate", "deactivate", "deactivate"):
         t.command(command)
@@ -157,20 +157,20 @@ def _(t: Talk) -> None:
 section.watch(
     "MUST",
     "command.unknown",
-    "a spout says emit, log, error, metrics and sync",
+    "a spout sends emit, log, error, metrics and sync",
     "ack, fail and every other command from a spout halt the worker.",
     f"{MEASURED} (spout_unknown_command, spout_ack)",
 )
 
 
 @section.must(
-    "activate goes on",
-    "A spout that was deactivated and is activated again goes on where it was: what it emitted already is not emitted again.",
+    "activate resumes",
+    "A spout that was deactivated and is activated again resumes where it was: what it emitted already is not emitted again.",
     steps="emit",
     source="the conformance contract: the n-th next has the n-th list; Storm's ISpout: activate",
     after=("spout/commands/4",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake(storm_text([[["emit", [n]]] for n in range(6)]))
     t.command("activate")
     came = []
@@ -178,16 +178,16 @@ def _(t: Talk) -> None:
         came += [t.next().values, t.next().values]
         t.command("deactivate")
         t.command("activate")
-    t.same(came, [[[n]] for n in range(6)], "it began anew, or left something out")
+    t.same(came, [[[n]] for n in range(6)], "it restarted, or left something out")
 
 
 @section.must(
     "a next whose user code fails is answered, too",
     "Until the sync, all spouts of the worker are locked up: a spout whose user code raised an exception sends its sync, or ends, "
-    "so that Storm starts it anew.",
+    "so that Storm restarts it.",
     steps="throw",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake('[[["throw","the exception"]]]')
     t.command("activate")
     try:
@@ -201,19 +201,19 @@ def _(t: Talk) -> None:
 
 @section.must(
     "acks and fails while it is inactive reach the component",
-    "Tuples are under way when a topology is deactivated: their acks and fails come, and user code is told of them.",
+    "Tuples are under way when a topology is deactivated: their acks and fails come, and user code is called for them.",
     steps="heard emit",
     source=f"{PAGE}, Spouts",
     after=("spout/commands/7", "spout/commands/8", "spout/commands/11"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     script = [[["emit", [n], {"id": f"m{n}"}] for n in range(2)]]
     t.handshake(storm_text(script), on={"ack": [["heard"]], "fail": [["heard"]]})
     t.command("activate")
     t.next()
     t.command("deactivate")
-    heard = [t.command("ack", "m0").values, t.command("fail", "m1").values]
-    t.same(heard, [[[["ack", "m0"]]], [[["fail", "m1"]]]], "user code was not told")
+    calls = [t.command("ack", "m0").values, t.command("fail", "m1").values]
+    t.same(calls, [[[["ack", "m0"]]], [[["fail", "m1"]]]], "user code was not called")
 
 
 @section.must(
@@ -223,7 +223,7 @@ def _(t: Talk) -> None:
     source="the conformance contract: the n-th next has the n-th list",
     after=(ACK, FAIL),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake(storm_text([[["emit", [n], {"id": f"m{n}"}]] for n in range(4)]))
     t.command("activate")
     came = []
@@ -233,8 +233,8 @@ def _(t: Talk) -> None:
     t.same(came, [[[0]], [], [[1]], [[2]], [], [[3]]], "emits of a next came at another command, or none at the next")
 
 
-def fails_at(t: Talk, command: str) -> None:
-    """Let user code fail at a command, and check that it is answered all the same, and that a next behind it works."""
+def fails_at(t: Conversation, command: str) -> None:
+    """Let user code fail at a command, and check that it is answered all the same, and that a next after it works."""
     script = [[["emit", [n], {"id": f"m{n}"}]] for n in range(2)]
     t.handshake(storm_text(script), on={command: [["throw", "the exception"]]})
     emitted = command in ("ack", "fail")
@@ -250,9 +250,9 @@ def fails_at(t: Talk, command: str) -> None:
     except CaseFailed:
         if not t.child.output_ended:
             raise
-        t.monitor.leaving = True  # with its sync or without, it ended, for Storm to start it anew
+        t.monitor.leaving = True  # with its sync or without, it ended, and Storm restarts it
         return
-    t.same(behind, [[int(emitted)]], "the next behind it was not worked on")
+    t.same(behind, [[int(emitted)]], "the next after it was not worked on")
 
 
 for _command, _after in (
@@ -275,7 +275,7 @@ for _command, _after in (
     steps="emit log",
     after=(ACK, FAIL, "spout/commands/11", "spout/emit/7", "spout/emit/8", "common/log/1"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     commands = ("activate", "ack", "fail", "deactivate")
     on = {
         each: [["emit", [each], {"id": f"of {each}"}], ["log", f"log of {each}"], ["emit", [1], {"stream": "other"}]]
@@ -298,14 +298,14 @@ def _(t: Talk) -> None:
 
 @section.must(
     "acks and fails behind a deactivate and an activate reach the component",
-    "What was under way before a topology was deactivated is still: user code is told how it ended.",
+    "What was under way before a topology was deactivated is still: user code learns how it ended.",
     steps="heard emit",
     source=f"{PAGE}, Spouts",
     after=("spout/commands/7", "spout/commands/8", "spout/commands/11"),
 )
-def _(t: Talk) -> None:
-    under_way(t, "m0", "m1", ack=HEARD, fail=HEARD)
+def _(t: Conversation) -> None:
+    under_way(t, "m0", "m1", ack=REPORT, fail=REPORT)
     t.command("deactivate")
     t.command("activate")
-    heard(t, "ack", "m0")
-    heard(t, "fail", "m1")
+    check_called(t, "ack", "m0")
+    check_called(t, "fail", "m1")

@@ -8,7 +8,7 @@ from multilang.conformance.case import PAGE, Section
 from multilang.conformance.cases.direct import TO, one_that_asks_behind, two_tasks, watched
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("spout/direct", "Direct emits", f"{PAGE}, Spouts: task")
 
@@ -21,7 +21,7 @@ two_tasks(section)
     steps="emit direct",
     after=("spout/emit/2", "spout/emit/17"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "direct", "task": TO, "id": "d1"}]])
     t.same([[message.task, message.value.get("id")] for message in out.emits], [[TO, "d1"]], "task or id are others")
 

@@ -9,20 +9,22 @@ from multilang.conformance.cases.spout_commands import under_way
 from multilang.conformance.cases.spout_ordinary import ACK, FAIL
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("spout/emit", "Spout emits", f"{PAGE}, Spouts: an emit")
 
 
-@section.must("an unreliable emit", "id is left out, or null, when nobody wants to hear of the tuple.", steps="emit")
-def _(t: Talk) -> None:
+@section.must(
+    "an unreliable emit", "id is left out, or null, when nobody waits for the tuple's ack or fail.", steps="emit"
+)
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"]]])
     t.emitted(out, [["x"]], "the values are others")
     t.same([message.value.get("id") for message in out.emits], [None], "there is an id")
 
 
 @section.must("a reliable emit", "id is the message id that user code gave.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"id": "1231231"}]])
     t.same([message.value.get("id") for message in out.emits], ["1231231"], "the id is another")
 
@@ -33,40 +35,40 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("common/unicode/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ids = [7, "7", 0, 2147483648, "é 🐍"]
     [out] = t.perform([["emit", ["x"], {"id": id}] for id in ids])
     t.same([message.value.get("id") for message in out.emits], ids, "ids are others")
 
 
 @section.must("the default stream", "An emit without a stream goes to the default stream.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"id": "1"}]])
     t.same([message.stream for message in out.emits], ["default"], "the stream is another")
 
 
 @section.must("another stream", "stream names the stream.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "other"}], ["emit", ["y"]], ["emit", [1, 2], {"stream": "pair"}]])
     came = [[message.stream, message.values] for message in out.emits]
     t.same(came, [["other", ["x"]], ["default", ["y"]], ["pair", [1, 2]]], "streams or values are others")
 
 
 @section.must("several emits of one next", "A next may emit any number of tuples, in order.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", [n], {"id": str(n)}] for n in range(50)])
     t.emitted(out, [[n] for n in range(50)], "emits are missing, or out of order")
 
 
 @section.must("an emit in an ack", "A spout may emit in answer to an ack.", steps="emit", after=(ACK, FAIL))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     under_way(t, "1", ack=[["emit", ["again"], {"id": "2"}], ["emit", ["more"]]])
     out = t.command("ack", "1")
     t.emitted(out, [["again"], ["more"]], "the emits did not come before the sync")
 
 
 @section.must("an emit in a fail", "A failed tuple may be sent again at once.", steps="emit", after=(ACK, FAIL))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     under_way(t, "1", fail=[["emit", ["again"], {"id": "1"}], ["emit", ["more"]]])
     out = t.command("fail", "1")
     t.emitted(out, [["again"], ["more"]], "the emits did not come before the sync")
@@ -94,8 +96,8 @@ section.watch(
 )
 
 
-@section.should("an id of 64 bits", "A number as id comes back exactly, if it is sent exactly.", steps="emit")
-def _(t: Talk) -> None:
+@section.should("an id of 64 bits", "A number as id is returned exactly, if it is sent exactly.", steps="emit")
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"id": 9007199254740993}]])
     t.same([message.value.get("id") for message in out.emits], [9007199254740993], "the id is another")
 
@@ -106,12 +108,12 @@ def _(t: Talk) -> None:
     steps="heard emit",
     after=(ACK, FAIL, "spout/commands/7", "spout/commands/9"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     ids = [0, "", -1, 1.5]
     under_way(t, *ids, ack=[["heard"]])
     t.same([message.value.get("id") for message in t.received.emits], ids, "ids are others")
     for id in ids:
-        t.emitted(t.command("ack", id), [[["ack", id]]], "the id came back otherwise")
+        t.emitted(t.command("ack", id), [[["ack", id]]], "another id was returned")
 
 
 section.watch(
@@ -128,7 +130,7 @@ section.watch(
     "Two emits may have the same values: both are sent.",
     steps="emit",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     outs = t.perform([["emit", ["x"]], ["emit", ["x"]]], [["emit", ["x"]]])
     t.same([out.values for out in outs], [[["x"], ["x"]], [["x"]]], "emits are missing, or there are more of them")
 
@@ -139,7 +141,7 @@ def _(t: Talk) -> None:
     steps="emit",
     after=("spout/emit/2", "spout/emit/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"id": "m1", "stream": "other"}], ["emit", ["y"], {"id": "m2"}]])
     came = [[message.stream, message.value.get("id")] for message in out.emits]
     t.same(came, [["other", "m1"], ["default", "m2"]], "streams or ids are others")
@@ -147,11 +149,11 @@ def _(t: Talk) -> None:
 
 @section.must(
     "an unreliable emit behind a reliable one",
-    "An id is of one emit: one that has none behind it is unreliable, in this next and in the next one.",
+    "An id is of one emit: the next emit without one is unreliable, in this next and in the next one.",
     steps="emit",
     after=("spout/emit/1", "spout/emit/2"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     outs = t.perform([["emit", [1], {"id": "m1"}], ["emit", [2]]], [["emit", [3]]])
     ids = [message.value.get("id") for out in outs for message in out.emits]
     t.same(ids, ["m1", None, None], "an id of another emit")

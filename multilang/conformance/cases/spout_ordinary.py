@@ -1,4 +1,4 @@
-"""Ordinary work that every spout lives through, whatever it emits; it needs nothing of the contract."""
+"""Ordinary work that every spout survives, whatever it emits; it needs nothing of the contract."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from multilang.conformance.reading import Finding
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Out, Talk
+    from multilang.conformance.conversation import Conversation, Out
 
 section = Section("spout/ordinary", "Ordinary work of a spout", f"{PAGE}, Spouts")
 IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
@@ -21,21 +21,21 @@ _NEXTS = 30  # asked at most for one tuple with an id
 _MORE = 8  # nexts behind the first task ids: its emits may be of several kinds
 _UNDER_WAY = 250  # topology.max.spout.pending is not set
 _FAILS = 5  # of one tuple
-_HELD = 3  # arrays of task ids that are kept back, to see what the spout says without them
+_HELD = 3  # arrays of task ids that are held back, to see what the spout sends without them
 
 
 def script(count: int = 200) -> str:
-    """Return what a program that keeps the contract is told to emit."""
+    """Return the steps of a program that keeps the contract."""
     return storm_text([[["emit", [n], {"id": f"n{n}"}]] for n in range(count)])
 
 
-def begin(t: Talk, count: int = 200) -> None:
-    """Send the handshake and activate; a program that keeps the contract is told to emit so many tuples with ids."""
+def begin(t: Conversation, count: int = 200) -> None:
+    """Send the handshake and activate; a program that keeps the contract emits so many tuples with ids."""
     t.handshake(script(count))
     t.command("activate")
 
 
-def own(t: Talk, used: list[Any]) -> Any:
+def own(t: Conversation, used: list[Any]) -> Any:
     """Return the id of a tuple that the spout emitted and that was neither acked nor failed."""
     start = monotonic()
     for count in range(_NEXTS + 1):
@@ -44,7 +44,7 @@ def own(t: Talk, used: list[Any]) -> Any:
             if id is not None and id not in used:
                 odd = next((finding for finding in t.findings if finding.code == "emit.id-type"), None)
                 if odd is not None:
-                    raise Halted(odd)  # what it does when such an id comes back is not at fault
+                    raise Halted(odd)  # what it does when such an id is returned is not at fault
                 used.append(id)
                 return id
         if count > 3 and monotonic() - start > t.timeout / 3:
@@ -53,13 +53,13 @@ def own(t: Talk, used: list[Any]) -> Any:
     raise NotApplicable(f"in {count} nexts it emitted nothing with an id that was not finished yet")
 
 
-def told(t: Talk, command: str, used: list[Any]) -> Out:
+def finish(t: Conversation, command: str, used: list[Any]) -> Out:
     """Send the ack or fail of one of its own tuples."""
     return t.command(command, own(t, used))
 
 
-def careful_next(t: Talk) -> None:
-    """Send a next, and keep its task ids back, unless the spout waits for them."""
+def careful_next(t: Conversation) -> None:
+    """Send a next, and hold its task ids back, unless the spout waits for them."""
     t.holds_ids = True
     before = t.syncs
     t.begin("next")
@@ -80,7 +80,7 @@ def careful_next(t: Talk) -> None:
             raise blamed(failure, NEXT if failure.timed_out and works_on(t) else IDS) from None
 
 
-def more_nexts(t: Talk) -> None:
+def more_nexts(t: Conversation) -> None:
     """Send some more nexts, behind whose answers a spout that reads task ids for some of its emits alone has others left."""
     start = monotonic()
     for _ in range(_MORE):
@@ -95,7 +95,7 @@ def more_nexts(t: Talk) -> None:
             raise failure if t.answers else blamed(failure, MANY) from None
 
 
-def works_on(t: Talk) -> bool:
+def works_on(t: Conversation) -> bool:
     """Return whether a spout that did not end a next emits at another one: then it lacks the sync alone."""
     before = len(t.received)
     t.begin("next")
@@ -103,16 +103,16 @@ def works_on(t: Talk) -> bool:
     return len(t.received) > before
 
 
-def unasked(t: Talk) -> Finding | None:
-    """Return what was said without a command to answer."""
+def unasked(t: Conversation) -> Finding | None:
+    """Return the finding of a message without a command to answer."""
     return next((finding for finding in t.findings if finding.code in ("sync.twice", "emit.late")), None)
 
 
 @section.must(
     "task ids that it did not ask for",
-    "Each emit is answered by an array of task ids, unless it says need_task_ids: false. It is no command, and has no answer.",
+    "Each emit is answered by an array of task ids, unless it has need_task_ids: false. It is no command, and has no answer.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     try:
         begin(t)
     except CaseFailed as failure:
@@ -146,18 +146,18 @@ def _(t: Talk) -> None:
 
 
 @section.must("the ack of its own emit", "An ack of a tuple that it emitted is answered by a sync.", after=(IDS,))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
-    told(t, "ack", used)
+    finish(t, "ack", used)
     t.next()
 
 
 @section.must("the fail of its own emit", "A fail of a tuple that it emitted is answered by a sync.", after=(IDS,))
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
-    told(t, "fail", used)
+    finish(t, "fail", used)
     t.next()
 
 
@@ -166,14 +166,14 @@ def _(t: Talk) -> None:
     "Each command is answered, however many there are; what failed is the spout's to send again.",
     after=(IDS, ACK, FAIL, MANY),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
     own(t, used)
     used.clear()
     for number in range(20):
         try:
-            told(t, ["ack", "fail", "ack"][number % 3], used)
+            finish(t, ["ack", "fail", "ack"][number % 3], used)
         except NotApplicable:
             break  # it has no more
         t.next()
@@ -184,7 +184,7 @@ def _(t: Talk) -> None:
     "Tuples that were under way are acked and failed after a deactivate, too: each is answered by a sync.",
     after=(IDS, ACK, FAIL, STATES),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
     first = own(t, used)
@@ -205,7 +205,7 @@ def _(t: Talk) -> None:
     "Tuples are acked in any order, and as many are under way as topology.max.spout.pending allows.",
     after=(IDS, ACK, FAIL, MANY, "spout/ordinary/4"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
     try:
@@ -225,7 +225,7 @@ def _(t: Talk) -> None:
     "A tuple that failed and was sent again may fail once more, any number of times, and be acked in the end.",
     after=(IDS, ACK, FAIL, MANY),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     if t.world.contract:
         again = ["emit", [0], {"id": "n0"}]
         t.handshake(storm_text([[again]]), on={"fail": [again]})
@@ -254,7 +254,7 @@ def _(t: Talk) -> None:
         raise NotApplicable("what fails it does not send again with the same id")
 
 
-def comes_again(t: Talk, command: str, id: Any) -> bool:
+def comes_again(t: Conversation, command: str, id: Any) -> bool:
     """Send the ack or fail of a tuple, and return whether a tuple of this id comes then, or with one of the next nexts."""
     start = monotonic()
     out = t.command(command, id)
@@ -270,10 +270,10 @@ def comes_again(t: Talk, command: str, id: Any) -> bool:
 @section.should(
     "an ack before the task ids",
     "Without ackers Storm acks a tuple inside of its emit: a spout that waits for task ids gets the ack first, and sends its sync.",
-    source=f"{MEASURED}; the page says that the task ids come immediately",
+    source=f"{MEASURED}; the page promises the task ids immediately",
     after=(IDS, ACK),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
     begin(t)
     t.holds_ids = True

@@ -10,7 +10,7 @@ from multilang.conformance.cases.spout_ordinary import ACK, FAIL, STATES, begin,
 from multilang.conformance.errors import NotApplicable
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("spout/sync", "Sync", f"{PAGE}, Spouts: sync")
 _UNTIL_IDLE = 200  # nexts at most that a spout may have something for, before one of them is idle
@@ -22,15 +22,15 @@ _UNTIL_IDLE = 200  # nexts at most that a spout may have something for, before o
     steps="emit log",
     after=("common/log/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", [1]], ["log", "in its order"], ["emit", [2]], ["log", "in its order"]])
     # A library may log more than user code does.
-    told = [
+    order = [
         message.command
         for message in out
         if message.command in ("emit", "sync") or "in its order" in str(message.value.get("msg"))
     ]
-    t.same(told, ["emit", "log", "emit", "log", "sync"], "the order is another")
+    t.same(order, ["emit", "log", "emit", "log", "sync"], "the order is another")
 
 
 @section.must(
@@ -40,7 +40,7 @@ def _(t: Talk) -> None:
     watch=("sync.twice",),
     after=(ACK, FAIL, STATES),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     begin(t)
     used: list[Any] = []
     for command in ("ack", "fail"):
@@ -55,13 +55,13 @@ def _(t: Talk) -> None:
 
 
 @section.must("each command its answer", "What belongs to one command is not in the answer to another.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     outs = t.perform(*([["emit", [n]], ["emit", [n + 100]]] for n in range(10)))
     t.same([out.values for out in outs], [[[n], [n + 100]] for n in range(10)], "answers are shifted")
 
 
 @section.must("a next without a tuple", "With nothing to emit the answer is the sync alone.", steps="emit")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.command("activate")
     out = t.next()
@@ -74,7 +74,7 @@ def _(t: Talk) -> None:
     steps="emit error",
     after=("common/error/1",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["error", "e"], ["emit", [1]]])
     t.emitted(out, [[1]], "the emit did not come before the sync")
 
@@ -94,7 +94,7 @@ section.watch(
     source=f"{PAGE}, Spouts: sleep",
     after=("spout/commands/5", "spout/ordinary/6"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.command("activate")
     for _ in range(_UNTIL_IDLE):

@@ -16,7 +16,7 @@ from multilang.conformance.cases.bolt_task_ids import (
     behind_refused,
     none_declined_is_awaited,
     not_those_of_others,
-    said,
+    reported,
     wants_none,
 )
 from multilang.conformance.cases.spout_ordinary import ACK
@@ -24,7 +24,7 @@ from multilang.conformance.errors import DiedAtStart, NotApplicable
 from multilang.conformance.world import framed
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section("spout/task_ids", "Task ids", f"{PAGE}, Spouts: task ids")
 
@@ -32,17 +32,15 @@ section = Section("spout/task_ids", "Task ids", f"{PAGE}, Spouts: task ids")
 @section.must(
     "task ids are no command", "An array is the task ids of an emit: it is taken, and the sync comes.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     outs = t.perform([["emit", [1]]], [["emit", [2]]])
     t.same([out.values for out in outs], [[[1]], [[2]]], "the emits are others")
 
 
-@section.must(
-    "task ids reach the emit", "Whoever emits and asks for the task ids gets those of that emit.", steps="emit ids"
-)
-def _(t: Talk) -> None:
+@section.must("task ids reach the emit", "An emit that asks for task ids gets its own.", steps="emit ids")
+def _(t: Conversation) -> None:
     t.perform([["emit", [n], {"ids": True}] for n in range(5)])
-    t.same(said(t), answered(t), "emits were given each other's task ids")
+    t.same(reported(t), answered(t), "emits were given each other's task ids")
 
 
 @section.must(
@@ -51,22 +49,22 @@ def _(t: Talk) -> None:
     steps="emit ids",
     after=("spout/emit/5",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     [out] = t.perform([["emit", ["x"], {"stream": "quiet", "ids": True}]])
     t.emitted(out, [["x"], [["ids", []]]], "the empty array is no answer to the emit")
 
 
 @section.must("several tasks", "A tuple may go to many tasks: all are in the array.", steps="emit ids")
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake('[[["emit",["x"],{"ids":true}]]]')
     t.holds_ids = True
     t.begin("next")
     t.wait(lambda: t.owed or None, "an emit that wants task ids")
-    t.say(framed("[7,5]"))
+    t.send(framed("[7,5]"))
     t.owed.clear()
     t.holds_ids = False
     t.wait(lambda: t.syncs or None, "the sync")
-    t.same(said(t), [[7, 5]], "user code got other task ids")
+    t.same(reported(t), [[7, 5]], "user code got other task ids")
 
 
 @section.must(
@@ -76,7 +74,7 @@ def _(t: Talk) -> None:
     source=MEASURED,
     after=(ACK,),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
     t.handshake('[[["emit",["x"],{"id":"1","ids":true}]]]')
     t.command("activate")
@@ -87,7 +85,7 @@ def _(t: Talk) -> None:
     t.holds_ids = False
     t.answer()
     t.wait(lambda: t.syncs >= 3 or None, "the sync that ends the next")
-    t.same(said(t), list(t.answers.values())[:1], "user code got other task ids")
+    t.same(reported(t), list(t.answers.values())[:1], "user code got other task ids")
 
 
 @section.must(
@@ -97,7 +95,7 @@ def _(t: Talk) -> None:
     source=MEASURED,
     after=(ACK,),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
     t.handshake('[[["emit",["x"],{"id":"1"}],["emit",["y"],{"id":"2"}]]]')
     t.command("activate")
@@ -115,7 +113,7 @@ def _(t: Talk) -> None:
 @section.must(
     "late task ids", "Task ids that nobody waits for may come after the sync, when the parent is slow.", steps="emit"
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake('[[["emit",[1]]],[["emit",[2]]]]')
     t.command("activate")
     for number in (1, 2):
@@ -130,15 +128,15 @@ def _(t: Talk) -> None:
 
 
 section.should(
-    "it says when it wants none",
+    "it declines those that it does not want",
     "need_task_ids: false saves Storm and the spout a message for each emit whose task ids nobody reads.",
     steps="emit",
     source="Storm's ShellSpout since 0.9.3",
 )(wants_none)
 
 
-def refusing(t: Talk, emits: Sequence[str]) -> None:
-    """Tell the spout of emits that it may refuse, each before one that asks for its task ids, and check these."""
+def refusing(t: Conversation, emits: Sequence[str]) -> None:
+    """Have the spout do emits that it may refuse, each before one that asks for its task ids, and check these."""
     steps = [[text, f'["emit",["behind {number}"],{{"ids":true}}]'] for number, text in enumerate(emits)]
     t.handshake(f"[{','.join(f'[{step}]' for pair in steps for step in pair)}]")
     t.command("activate")
@@ -146,18 +144,18 @@ def refusing(t: Talk, emits: Sequence[str]) -> None:
 
 
 @section.must("behind an emit that was refused", BEHIND_REFUSED, steps="emit ids", provokes=PROVOKED)
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     refusing(t, [emit for emit in REFUSED if emit != HALF])
 
 
 @section.must(
     "behind half a letter that was refused", BEHIND_REFUSED, steps="emit ids", provokes=PROVOKED, after=ESCAPES
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     try:
         refusing(t, [HALF])
     except DiedAtStart as died:
-        raise NotApplicable(f"it can't read half a surrogate pair, which is judged elsewhere: {died.why}") from None
+        raise NotApplicable(f"it can't read half a surrogate pair, which another case judges: {died.why}") from None
 
 
 @section.must(
@@ -166,18 +164,18 @@ def _(t: Talk) -> None:
     steps="emit",
     source="Storm's ShellSpout since 0.9.3",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     none_declined_is_awaited(t)
 
 
 @section.must(
     "what is done on an ack before the task ids",
-    "An ack that comes while task ids are awaited is an ack as any other: user code is told of it.",
+    "An ack that comes while task ids are awaited is an ack as any other: user code is called for it.",
     steps="emit ids heard",
     source=MEASURED,
     after=(ACK, "spout/task_ids/5"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.world.conf |= {"topology.acker.executors": 0}
     t.handshake('[[["emit",["x"],{"id":"one","ids":true}]]]', on={"ack": [["heard"]]})
     t.command("activate")
@@ -188,16 +186,16 @@ def _(t: Talk) -> None:
     t.holds_ids = False
     t.answer()
     t.wait(lambda: t.syncs >= 3 or None, "the sync that ends the next")
-    told = [message.values[0] for message in t.received.emits if isinstance(message.values[0], list)]
-    heard = [command for command, _ in told if command != "ids"]  # which id it is told, spout/commands/7 asks
-    t.same(heard, ["ack"], "user code was not told of the ack")
+    values = [message.values[0] for message in t.received.emits if isinstance(message.values[0], list)]
+    calls = [command for command, _ in values if command != "ids"]  # spout/commands/7 checks their ids
+    t.same(calls, ["ack"], "user code was not called for the ack")
 
 
 @section.must(
     "task ids behind emits that do not ask",
-    "An emit that does not say need_task_ids: false is answered, though nobody asks: its task ids are not the next emit's.",
+    "An emit without need_task_ids: false is answered, though nobody asks: its task ids are not the next emit's.",
     steps="emit ids",
     after=("spout/task_ids/2",),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     not_those_of_others(t)

@@ -10,7 +10,7 @@ from multilang.conformance.errors import CaseFailed
 from multilang.conformance.world import SOURCE, SOURCE_TASK, framed, storm_text
 
 if TYPE_CHECKING:
-    from multilang.conformance.talk import Talk
+    from multilang.conformance.conversation import Conversation
 
 section = Section(
     "common/unknown", "Unknown fields and commands", f"{PAGE}: messages are objects, whose other keys nobody forbids"
@@ -19,17 +19,17 @@ section = Section(
 
 @section.must(
     "unknown keys of a message",
-    "A key that is not known is passed over.",
+    "A key that is not known is ignored.",
     after=("bolt/ordinary/1", "bolt/ordinary/3", "bolt/heartbeat/7"),
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     more = ',"future":[{"command":"ack"}],"":null}'
     ping(t, ping_text(t)[:-1] + more)
     if t.kind == "bolt":
         id = t.new_id()
-        told = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK, "tuple": t.world.tuples[0]}
+        message = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK, "tuple": t.world.tuples[0]}
         t.will_finish(id)
-        t.say(framed(storm_text(told)[:-1] + more))
+        t.send(framed(storm_text(message)[:-1] + more))
         t.settle()
 
 
@@ -44,23 +44,23 @@ section.watch(
 
 @section.should(
     "a message of an unknown kind",
-    "An object that is neither tuple nor command is passed over, or ends the process with its reason told: it never hangs.",
+    "An object that is neither tuple nor command is ignored, or ends the process with a reported reason: it never hangs.",
 )
-def _(t: Talk) -> None:
+def _(t: Conversation) -> None:
     t.handshake()
     t.monitor.leaving = True
     before = t.syncs
     if t.kind == "spout":
         # Storm never sends it, so a sync and no answer are both allowed.
         t.monitor.commands += 1
-        t.say(framed('{"command":"future","id":""}'))
+        t.send(framed('{"command":"future","id":""}'))
         t.begin("next")
     else:
-        t.say(framed('{"command":"future","id":"1"}'))
+        t.send(framed('{"command":"future","id":"1"}'))
         t.heartbeat()
     try:
-        t.wait(lambda: t.syncs > before or None, "the answer to the message behind it, or the end of the process")
+        t.wait(lambda: t.syncs > before or None, "the answer to the message after it, or the end of the process")
     except CaseFailed:
-        told = t.received.of("error", "log") or t.child.error_text.strip()
-        if not (t.child.output_ended and told):
+        reason = t.received.of("error", "log") or t.child.error_text.strip()
+        if not (t.child.output_ended and reason):
             raise

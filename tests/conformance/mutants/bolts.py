@@ -319,7 +319,7 @@ class WaitsByRecursion(Bolt):
 
 @mutant("bolt", "bolt/tuple/12")
 class EqualTuplesAreOne(Bolt):
-    """Takes a tuple of the same values for the one before, come again."""
+    """Takes a tuple of the same values for a replay of the one before."""
 
     before = None
 
@@ -389,7 +389,7 @@ class LeavesOutEmptyEmits(Bolt):
 
 
 class OfOthers(Bolt):
-    """Reads all that there is, and gives a tuple another end than its own when others wait behind it."""
+    """Reads all that there is, and gives a tuple another end than its own when others wait after it."""
 
     text = b""
     instead = ("fail", "ack")

@@ -26,7 +26,7 @@ Pieces = Callable[[bytes], Iterable[bytes]]
 SCRIPT = "conformance.script"
 ON = "conformance.on"
 _PLACE = "@here@"
-_KEPT = 200  # messages of the transcript of a conversation that is too long to be kept whole
+_MAX_TRANSCRIPT = 200  # messages of the transcript of a conversation that is too long to be stored whole
 _SHORT_SCRIPT = 20_000  # characters; a longer script may take its time to be read, which is no slow start
 _MOST = 20_000  # messages at most that may come before the expected one
 _MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
@@ -77,18 +77,18 @@ class Transcript(list[tuple[str, bytes]]):
         self.forgotten = 0
         self._start = monotonic()
 
-    def append(self, said: tuple[str, bytes]) -> None:
+    def append(self, message: tuple[str, bytes]) -> None:
         """Add a message, now.
 
         Args:
-            said: Its direction and its bytes.
+            message: Its direction and its bytes.
         """
-        super().append(said)
+        super().append(message)
         self.times.append(monotonic() - self._start)
-        if said[0] == "sent":
-            self.sent += len(said[1])
+        if message[0] == "sent":
+            self.sent += len(message[1])
         else:
-            self.received += len(said[1])
+            self.received += len(message[1])
 
     def forget(self, most: int) -> None:
         """Drop messages, so that the first half of ``most`` and the last ``most`` are left.
@@ -101,7 +101,7 @@ class Transcript(list[tuple[str, bytes]]):
             del self[most // 2 : -most], self.times[most // 2 : -most]
 
 
-class Talk:
+class Conversation:
     """One conversation; see the module."""
 
     def __init__(self, child: StartedProgram, world: World, pid_dir: str, timeout: float) -> None:
@@ -117,11 +117,11 @@ class Talk:
         self.received = Out()
         self.syncs = 0
         self.commands = 0  # that a spout was sent
-        self.holds_ids = False  # task ids are kept back until answer()
+        self.holds_ids = False  # task ids are held back until answer()
         self.owed: list[ReadMessage] = []  # emits that want task ids and have none yet
         self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
         self.is_set_up = False
-        self.is_inactive = False  # True: a spout was told to deactivate
+        self.is_inactive = False  # True: a spout was deactivated
         self.start = monotonic()
         self.in_vain = 0.0  # seconds waited for what need not happen, and did not
         self._had_pid_file = False
@@ -129,9 +129,9 @@ class Talk:
         self._ids = 0
         self._gathered: list[bytes] | None = None  # what is sent in one write
 
-    # ---- saying ----
+    # ---- sending ----
 
-    def say(self, data: bytes, pieces: Pieces | None = None) -> None:
+    def send(self, data: bytes, pieces: Pieces | None = None) -> None:
         """Send exact bytes; ``pieces`` cuts them, and each piece is sent when the program has read the one before."""
         self.transcript.append(("sent", data))
         if self._gathered is not None:
@@ -143,7 +143,7 @@ class Talk:
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Gather what is said meanwhile, and send it in one write."""
+        """Gather what is sent meanwhile into one write."""
         gathered: list[bytes] = []
         self._gathered = gathered
         try:
@@ -224,7 +224,7 @@ class Talk:
         self.monitor.tasks |= set((context or {}).get("task->component", ()))
         written = storm_text(self.world.handshake(self.pid_dir, full, context))
         written = written.replace(f'"{_PLACE}"', script)
-        self.say(framed(written if text is None else text(written)), pieces)
+        self.send(framed(written if text is None else text(written)), pieces)
         self.is_set_up = True
 
     def flush(self) -> None:
@@ -256,15 +256,15 @@ class Talk:
         id = self.new_id() if id is None else id
         head = storm_text({"id": id, "comp": comp, "stream": stream, "task": task})
         self.will_finish(id)
-        self.say(framed(f'{head[:-1]},"tuple":{storm_text(list(values)) if text is None else text}}}'), pieces)
+        self.send(framed(f'{head[:-1]},"tuple":{storm_text(list(values)) if text is None else text}}}'), pieces)
         return id
 
     def will_finish(self, id: str) -> None:
-        """Expect an ack or fail of a tuple that ``say`` sends."""
+        """Expect an ack or fail of a tuple that ``send`` sends."""
         self.monitor.pending.append(id)
 
     def steps(self, *steps: Sequence[Any], **more: Any) -> str:
-        """Send a tuple whose first value tells the bolt what to do."""
+        """Send a tuple whose first value has the bolt's steps."""
         return self.tuple([list(steps), *more.pop("rest", ())], **more)
 
     def work(self, *steps: Sequence[Any]) -> str | None:
@@ -285,8 +285,8 @@ class Talk:
         """Send a heartbeat as Storm 2 does."""
         id = self.new_id() if id is None else id
         self.monitor.heartbeats.add(id)
-        told: dict[str, Any] = {"id": id, "comp": comp, "stream": "__heartbeat", "task": -1, "tuple": []}
-        self.say(framed(storm_text(told)), pieces)
+        message: dict[str, Any] = {"id": id, "comp": comp, "stream": "__heartbeat", "task": -1, "tuple": []}
+        self.send(framed(storm_text(message)), pieces)
         return id
 
     def beat(self) -> None:
@@ -304,7 +304,7 @@ class Talk:
         self.monitor.commands += 1
         self.commands += 1
         self.is_inactive = command == "deactivate" or (self.is_inactive and command != "activate")
-        self.say(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
+        self.send(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
     def command(self, command: str, id: Any = "", pieces: Pieces | None = None, text: str | None = None) -> Out:
         """Send a command to a spout, wait for the sync, and return the messages up to it."""
@@ -369,7 +369,7 @@ class Talk:
     def wait(self, look: Callable[[], Found | None], what: str, often: bool = False) -> Found:
         """Wait until ``look`` returns something other than None, and return it.
 
-        ``often``: it may do so without a message of the program, and is asked again and again.
+        ``often``: that may happen without a message of the program, so it is polled.
         """
         until = monotonic() + self.timeout
         last = until + (_DRIPS - 1) * self.timeout
@@ -387,9 +387,9 @@ class Talk:
                     f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:])
                 )
             moved = self.child.pump(min(until, monotonic() + _OFTEN) if often else until)
-            if self.child.unsent < unsent:  # it reads on, piece by piece
+            if self.child.unsent < unsent:  # it is reading, piece by piece
                 unsent, until = self.child.unsent, monotonic() + self.timeout
-            if len(self.child.unread) > unread:  # it writes on, a message in small pieces perhaps
+            if len(self.child.unread) > unread:  # it is writing, a message in small pieces perhaps
                 until = min(last, monotonic() + self.timeout)
             unread = len(self.child.unread)
             if not moved and monotonic() >= until:
@@ -424,7 +424,7 @@ class Talk:
             self.barrier()
             return
         if self.is_inactive:
-            self.command("activate")  # Storm says next to an active spout alone
+            self.command("activate")  # Storm sends next to an active spout only
         self.next()
 
     def linger(self) -> None:
@@ -435,7 +435,7 @@ class Talk:
             self.take()
 
     def look_at_pid_file(self) -> None:
-        """Find out whether the PID file vanished while the program lives."""
+        """Find out whether the PID file vanished while the program runs."""
         if not self._had_pid_file or self.monitor.leaving or self.child.output_ended:
             return
         if str(self.monitor.pid) in self.pid_files():
@@ -443,8 +443,8 @@ class Talk:
         try:
             self.settle()
         except (CaseFailed, Halted):
-            return  # no answer shows that it lived on: a program that ends may remove its file
-        vanished = f"the PID file {self.monitor.pid} was there with the pid, and is gone while the program lives"
+            return  # no answer shows that it still runs: a program that ends may remove its file
+        vanished = f"the PID file {self.monitor.pid} was there with the pid, and vanished while the program runs"
         self.findings.append(Finding("pid.vanished", vanished, halts=False))
 
     def leave(self, limit: float | None = None) -> None:
@@ -498,7 +498,7 @@ class Talk:
         elif not self.world.contract and sent % _KINDS == _KINDS - 1:
             ids = list(SINK_TASKS)  # as of an all grouping
         self.answers[place] = ids
-        self.say(framed(storm_text(ids)))
+        self.send(framed(storm_text(ids)))
 
     def _ended(self, what: str) -> None:
         left = leftover(self.child.unread)
@@ -510,10 +510,12 @@ class Talk:
         how = "closed its output" if status is None else f"ended with status {status}"
         if status is not None and status < 0:
             how = f"was ended by signal {-status}"
-        said = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
+        error = self.child.error_text.decode("utf-8", "replace").strip()[-600:]
         if left is not None:
             raise Halted(left)
-        raise CaseFailed(f"the program {how} where {what} is due", what, f"{how}{f'; it said: {said}' if said else ''}")
+        raise CaseFailed(
+            f"the program {how} where {what} is due", what, f"{how}{f'; on standard error: {error}' if error else ''}"
+        )
 
     def forget(self) -> None:
         """Drop the messages so far, but for the last ones in the transcript, so that a long conversation needs no more memory.
@@ -522,7 +524,7 @@ class Talk:
         """
         self.received.clear()
         self.answers.clear()
-        self.transcript.forget(_KEPT)
+        self.transcript.forget(_MAX_TRANSCRIPT)
 
     # ---- checking ----
 

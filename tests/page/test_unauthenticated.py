@@ -1,4 +1,4 @@
-"""Whoever reaches the page's port without its token keeps nobody out, and takes little memory."""
+"""Connections without the token lock nobody out of the page, and take little memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def connected(port):
 
 
 def ended(wire):
-    """Wait until the server has closed a connection; return what it said before."""
+    """Wait until the server has closed a connection; return what it sent before."""
     parts = []
     try:
         while part := wire.recv(1 << 16):
@@ -58,7 +58,7 @@ def ended(wire):
     return b"".join(parts)
 
 
-def said(port, text):
+def status_of(port, text):
     """Return the status of the answer to a request."""
     with connected(port) as wire:
         wire.sendall(text.encode())
@@ -134,8 +134,8 @@ def test_connections_of_who_has_the_token_outlive_strangers(page, port):
         for _ in range(MANY):
             stack.enter_context(connected(port))
         mine.sendall(PING)
-        while PONG not in (said := mine.recv(1 << 16)):
-            assert said, "it is still there"
+        while PONG not in (answer := mine.recv(1 << 16)):
+            assert answer, "it is still there"
 
 
 def test_a_websocket_of_a_stranger_or_of_another_site_is_refused(page, port, browser):
@@ -144,9 +144,9 @@ def test_a_websocket_of_a_stranger_or_of_another_site_is_refused(page, port, bro
     socket_path = f"{path}_nicegui_ws/socket.io/?EIO=4&transport=websocket"
     for origin in (f"http://{own}", "http://elsewhere.example"):
         head = f"{HEAD.format(path=socket_path, host=own)}Origin: {origin}\r\n"
-        assert said(port, f"{head}{UPGRADE}\r\n") == 403
-        assert said(port, f"{head}Cookie: multilang-page=guessed\r\n{UPGRADE}\r\n") == 403
-    assert said(port, HEAD.format(path=socket_path.replace("websocket", "polling"), host=own) + "\r\n") == 403
+        assert status_of(port, f"{head}{UPGRADE}\r\n") == 403
+        assert status_of(port, f"{head}Cookie: multilang-page=guessed\r\n{UPGRADE}\r\n") == 403
+    assert status_of(port, HEAD.format(path=socket_path.replace("websocket", "polling"), host=own) + "\r\n") == 403
 
 
 def test_the_page_of_another_name_for_this_machine_is_refused(page, browser):
@@ -159,5 +159,5 @@ def test_the_page_of_another_name_for_this_machine_is_refused(page, browser):
 def test_what_is_no_request_fills_no_log(capfd):
     with RunPage(lambda: STATUS, 0) as page:
         for _ in range(3):
-            assert said(urlsplit(page.url).port, "no request\r\n\r\n") == 400
+            assert status_of(urlsplit(page.url).port, "no request\r\n\r\n") == 400
     assert capfd.readouterr().err == ""

@@ -76,12 +76,12 @@ _CAUGHT = {"ImportError", "ModuleNotFoundError", "NameError", "AttributeError", 
 _VERSIONS = {"PY2", "PY3", "version_info", "hexversion"}
 
 
-def gone_names(path: str, tree: ast.AST, bound: set[str]) -> Iterator[Finding]:
+def removed_names(path: str, tree: ast.AST, bound: set[str]) -> Iterator[Finding]:
     """Return the modules, names, attributes and methods of a file's that only Python 2 has.
 
     Args:
         path: The file.
-        tree: What it says.
+        tree: Its syntax tree.
         bound: The names that the file gives a meaning of its own.
     """
     forgiven = _for_both(tree)
@@ -151,7 +151,7 @@ def divisions(path: str, tree: ast.AST) -> Iterator[Finding]:
 
     Args:
         path: The file.
-        tree: What it says, as Python 3.
+        tree: Its syntax tree, as Python 3.
     """
     for node in ast.walk(tree):
         if not isinstance(node, ast.BinOp | ast.AugAssign) or not isinstance(node.op, ast.Div):
@@ -164,7 +164,7 @@ def divisions(path: str, tree: ast.AST) -> Iterator[Finding]:
 
 
 def _is_fraction(side: ast.expr) -> bool:
-    """Return whether a number is one with a fraction, as far as the text tells, so that both Pythons divide alike."""
+    """Return whether a number is one with a fraction, as far as the text shows, so that both Pythons divide alike."""
     if isinstance(side, ast.Constant):
         return not isinstance(side.value, int)
     if isinstance(side, ast.Call):

@@ -55,7 +55,7 @@ def take_over(source: Path, folder: Path) -> tuple[list[Path], list[str]]:
 
 def _toml(project: Project, folder: Path, notes: list[str]) -> str:
     names = sorted(each.stem for each in (folder / "topologies").glob("*.py") if each.stem != "__init__")
-    lines = ["# Made of streamparse's config.json. `multilang config show -e NAME` says where each value comes from."]
+    lines = ["# Made of streamparse's config.json. `multilang config show -e NAME` shows where each value comes from."]
     lines += [f"topology = {json.dumps(f'topologies/{name}.py')}" for name in names[:1]]
     if len(names) == 1:
         lines.append(f"name = {json.dumps(names[0])} # on the cluster")

@@ -1,4 +1,4 @@
-"""The command's words: what comes from a cluster, a project or a component obeys no terminal and is no markup."""
+"""The command's output, in which texts of a cluster, a project or a component are escaped and are no markup."""
 
 from __future__ import annotations
 

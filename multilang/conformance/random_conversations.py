@@ -4,7 +4,7 @@ A *soak* conversation is legal in every respect, in a random order and cut at ra
 ids at once or late, acks and fails. A *fuzz* conversation has random values and random ways to spell JSON.
 
 From time to time everything that was sent is waited for, and what came is compared with what is due. In between, the
-monitor finds what no program may say.
+monitor finds what no program may send.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from multilang.conformance import random_values
-from multilang.conformance.talk import Pieces, Talk
+from multilang.conformance.conversation import Conversation, Pieces
 from multilang.conformance.world import SOURCE, SOURCE_TASK, framed, storm_text
 
 _MOST_OPEN = 40  # messages that are not waited for; a ShellBolt sends no more than 100 tuples without an answer
@@ -26,7 +26,7 @@ _STREAMS = (None, None, "other", "pair", "quiet")
 _IDS = object()  # stands for the value that a step with "ids" emits: the task ids of the emit before
 
 
-class RandomTalk:
+class RandomConversation:
     """One conversation.
 
     Attributes:
@@ -34,17 +34,19 @@ class RandomTalk:
         done: The number of those that were done.
     """
 
-    def __init__(self, talk: Talk, knows: Sequence[str], random: Random, actions: int, odd: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, knows: Sequence[str], random: Random, actions: int, odd: bool
+    ) -> None:
         """Prepare it.
 
         Args:
-            talk: The conversation, with nothing said yet.
+            conversation: The conversation, in which nothing was sent yet.
             knows: The steps of the contract that the program knows.
             random: The source of all that is random.
             actions: The number of things to do.
             odd: Whether values and their spelling are random.
         """
-        self.talk = talk
+        self.conversation = conversation
         self.knows = knows
         self.random = random
         self.actions = actions
@@ -67,10 +69,10 @@ class RandomTalk:
             if self._open >= _MOST_OPEN or self.random.random() < _WAIT:
                 self._wait()
             elif self.random.random() < _LOOK:
-                self.talk.child.pump(monotonic())
-                self.talk.take()
+                self.conversation.child.pump(monotonic())
+                self.conversation.take()
         self._wait()
-        self.talk.leave()
+        self.conversation.leave()
 
     def _begin(self) -> None:
         raise NotImplementedError
@@ -82,33 +84,32 @@ class RandomTalk:
         raise NotImplementedError
 
     def _wait(self) -> None:
-        self.talk.holds_ids = False
-        self.talk.answer()
+        self.conversation.holds_ids = False
+        self.conversation.answer()
         self._wait_for_answers()
         self._compare()
-        self.talk.forget()
+        self.conversation.forget()
         self._open = 0
 
     def _compare(self) -> None:
-        """Compare what was emitted with what is due."""
-        talk, due, self._expected = self.talk, self._expected, []
-        if not talk.world.contract:
+        conversation, due, self._expected = self.conversation, self._expected, []
+        if not conversation.world.contract:
             return
-        emits = [(place, each) for place, each in enumerate(talk.received) if each.command == "emit"]
-        talk.same(len(emits), len(due), "the number of emits is another")
+        emits = [(place, each) for place, each in enumerate(conversation.received) if each.command == "emit"]
+        conversation.same(len(emits), len(due), "the number of emits is another")
         for number, ((_, message), value) in enumerate(zip(emits, due, strict=True)):
             if value is _IDS:
-                value = [["ids", talk.answers[emits[number - 1][0]]]]
-            talk.same(message.values, value, "what was emitted is not what was asked for")
+                value = [["ids", conversation.answers[emits[number - 1][0]]]]
+            conversation.same(message.values, value, "what was emitted is not what was asked for")
 
-    def _say(self, message: dict[str, Any], texts: dict[str, str] | None = None) -> None:
+    def _send(self, message: dict[str, Any], texts: dict[str, str] | None = None) -> None:
         """Send a message, cut and spelled at random. ``texts`` has the JSON of some of its entries."""
         pairs = {key: self._text(value) for key, value in message.items()} | (texts or {})
         if self._odd:
             keys = self.random.sample(list(pairs), len(pairs))
             pairs = {key: pairs[key] for key in keys}
         text = ",".join(f'"{key}":{value}' for key, value in pairs.items())
-        self.talk.say(framed(f"{{{text}}}"), self._pieces())
+        self.conversation.send(framed(f"{{{text}}}"), self._pieces())
 
     def _pieces(self, most: int = 6) -> Pieces | None:
         return random_values.pieces(self.random, _CUT_ODD if self._odd else _CUT, most)
@@ -144,44 +145,44 @@ class RandomTalk:
         return steps
 
 
-class RandomBolt(RandomTalk):
+class RandomBolt(RandomConversation):
     """A conversation with a bolt."""
 
     def _begin(self) -> None:
         self._ends: dict[str, str] = {}  # id of a tuple -> how it is to end
-        self._kept: dict[str, str] = {}  # name -> id of a tuple that the bolt keeps
+        self._held: dict[str, str] = {}  # name -> id of a tuple that the bolt holds
         self._beats = 0
-        self.talk.handshake(pieces=self._pieces(20))
+        self.conversation.handshake(pieces=self._pieces(20))
 
     def _act(self) -> None:
         action = self.random.choices((self._tuple, self._heartbeat, self._tick, self._hold), (80, 12, 4, 4))[0]
         action()
 
     def _tuple(self) -> None:
-        talk = self.talk
-        id = talk.new_id()
-        if talk.world.contract:
+        conversation = self.conversation
+        id = conversation.new_id()
+        if conversation.world.contract:
             steps = self._steps(may_wait=True)
             self._ends[id] = self._end(steps, id)
             values: Any = [steps]
         else:
-            values = self.random.choice(list(talk.world.tuples))
-        talk.will_finish(id)
-        told = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK}
-        self._say(told, {"tuple": self._text(values)})
+            values = self.random.choice(list(conversation.world.tuples))
+        conversation.will_finish(id)
+        message = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK}
+        self._send(message, {"tuple": self._text(values)})
 
     def _end(self, steps: list[list[Any]], id: str) -> str:
-        """Let the steps end this tuple, and perhaps one that was kept. Return how this one ends."""
+        """Let the steps end this tuple, and perhaps one that was held. Return how this one ends."""
         chance = self.random.random()
-        if self._kept and chance < 0.3:
-            name = self.random.choice(list(self._kept))
+        if self._held and chance < 0.3:
+            name = self.random.choice(list(self._held))
             how = self.random.choice([word for word in ("ack", "fail") if word in self.knows])
-            self._ends[self._kept.pop(name)] = how
+            self._ends[self._held.pop(name)] = how
             steps.append([how, name])
         if chance > 0.9 and "keep" in self.knows and "ack" in self.knows:
             name = f"k{self.done}"
             steps.append(["keep", name])
-            self._kept[name] = id
+            self._held[name] = id
             return ""
         if chance > 0.8 and "fail" in self.knows:
             steps.append(["fail"])
@@ -190,48 +191,50 @@ class RandomBolt(RandomTalk):
 
     def _heartbeat(self) -> None:
         self._beats += 1
-        self.talk.heartbeat(pieces=self._pieces())
+        self.conversation.heartbeat(pieces=self._pieces())
 
     def _tick(self) -> None:
-        id = self.talk.tuple([5], comp="__system", stream="__tick", task=-1)
-        if self.talk.world.contract:
+        id = self.conversation.tuple([5], comp="__system", stream="__tick", task=-1)
+        if self.conversation.world.contract:
             self._ends[id] = "ack"
 
     def _hold(self) -> None:
-        if self.talk.world.contract:
-            self.talk.holds_ids = not self.talk.holds_ids
+        if self.conversation.world.contract:
+            self.conversation.holds_ids = not self.conversation.holds_ids
 
     def _wait_for_answers(self) -> None:
-        talk = self.talk
-        if talk.world.contract:
-            self._ends[talk.steps()] = "ack"  # tuples are worked on in order, so that those that are kept are done, too
+        conversation = self.conversation
+        if conversation.world.contract:
+            self._ends[conversation.steps()] = (
+                "ack"  # tuples are worked on in order, so that those that are held are done, too
+            )
         due = {id: how for id, how in self._ends.items() if how}
-        if talk.world.contract:
-            talk.wait(
-                lambda: due.keys() <= talk.monitor.finished.keys() or None,
+        if conversation.world.contract:
+            conversation.wait(
+                lambda: due.keys() <= conversation.monitor.finished.keys() or None,
                 f"the ack (or fail) of each of {len(due)} tuples",
             )
         self._beats += 1
-        talk.heartbeat()
-        talk.wait_sync(self._beats)
+        conversation.heartbeat()
+        conversation.wait_sync(self._beats)
         for id, how in due.items():
-            talk.same(talk.monitor.finished.get(id), how, f"the tuple {id!r} has ended otherwise")
+            conversation.same(conversation.monitor.finished.get(id), how, f"the tuple {id!r} has ended otherwise")
             del self._ends[id]
 
 
-class RandomSpout(RandomTalk):
+class RandomSpout(RandomConversation):
     """A conversation with a spout."""
 
     def _begin(self) -> None:
         self._ids: list[Any] = []  # of tuples that were neither acked nor failed
         self._rounds: list[tuple[list[Any], list[Any]]] = []  # for each next: what it emits, and the ids of that
         script: list[list[list[Any]]] = []
-        if self.talk.world.contract:
+        if self.conversation.world.contract:
             script += [self._round(number) for number in range(self.actions)]
         on = {word: [["heard"]] for word in ("ack", "fail") if "heard" in self.knows}
-        self.talk.handshake(self._text(script), on=on, pieces=self._pieces(20))
+        self.conversation.handshake(self._text(script), on=on, pieces=self._pieces(20))
         self._rounds.reverse()
-        self.talk.command("activate")
+        self.conversation.command("activate")
 
     def _round(self, number: int) -> list[list[Any]]:
         self._expected = []
@@ -251,20 +254,20 @@ class RandomSpout(RandomTalk):
         action()
 
     def _command(self, command: str, id: Any = "") -> None:
-        talk, before = self.talk, self.talk.syncs
-        told = {"command": command, "id": id}
-        talk.begin(command, id, self._pieces(), self._text(told))
-        talk.wait(lambda: talk.syncs > before or None, f"the sync that ends the command {command!r}")
+        conversation, before = self.conversation, self.conversation.syncs
+        message = {"command": command, "id": id}
+        conversation.begin(command, id, self._pieces(), self._text(message))
+        conversation.wait(lambda: conversation.syncs > before or None, f"the sync that ends the command {command!r}")
 
     def _next(self) -> None:
-        start = len(self.talk.received)
+        start = len(self.conversation.received)
         self._command("next")
         if self._rounds:
             emitted, ids = self._rounds.pop()
             self._expected += emitted
             self._ids += ids
-        elif not self.talk.world.contract:
-            emits = (each for each in self.talk.received[start:] if each.command == "emit")
+        elif not self.conversation.world.contract:
+            emits = (each for each in self.conversation.received[start:] if each.command == "emit")
             self._ids += [each.value["id"] for each in emits if each.value.get("id") is not None]
 
     def _finish(self) -> None:
@@ -274,7 +277,7 @@ class RandomSpout(RandomTalk):
         id = self._ids.pop(self.random.randrange(len(self._ids)))
         word = self.random.choice(("ack", "fail"))
         self._command(word, id)
-        if self.talk.world.contract and "heard" in self.knows:
+        if self.conversation.world.contract and "heard" in self.knows:
             self._expected.append([[word, id]])
 
     def _pause(self) -> None:
@@ -288,7 +291,7 @@ class RandomSpout(RandomTalk):
         pass  # each command waits for its sync
 
 
-def random_talk(kind: str) -> Callable[..., RandomTalk]:
+def random_conversation(kind: str) -> Callable[..., RandomConversation]:
     """Return the class of conversations with a kind of program.
 
     Args:
