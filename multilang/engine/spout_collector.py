@@ -1,4 +1,4 @@
-"""The collector of a spout that lives in this process; its functions are closures, as those of a bolt's (``bolt_collector``)."""
+"""The collector of a spout in this process; its functions are closures, as those of a bolt's (``bolt_collector``)."""
 
 from __future__ import annotations
 
@@ -196,6 +196,6 @@ def _spout_emit_many(
         finally:
             stats.emitted += sent
             stats.transferred += sent
-            acker.heard += sent
+            acker.received += sent
 
     return emit_many

@@ -55,9 +55,9 @@ def test_the_first_is_told_in_full_and_the_others_as_a_count_with_growing_pauses
     )
     pauses = [round(after - before, 1) for (before, *_), (after, *_) in zip(told.lines, told.lines[1:], strict=False)]
     assert pauses == [1, 2, 4, 8, 16, 32]
-    told.repeats.tell_rest()
+    told.repeats.report_rest()
     assert told.texts[-1].endswith("; 1,000 times in all)")
-    assert not told.repeats.untold
+    assert not told.repeats.unreported
 
 
 def test_what_differs_is_told_in_full_at_once():
@@ -75,7 +75,7 @@ def test_what_differs_is_told_in_full_at_once():
             told.repeats.report(None, text, who="count")
     told.repeats.report(None, trace("a"), who="other")
     assert told.texts == [*different, trace("a")]
-    assert told.repeats.untold == 12
+    assert told.repeats.unreported == 12
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=5, max_size=30, unique=True))
@@ -92,7 +92,7 @@ def test_an_error_without_a_stack_is_counted_whatever_its_tuple_is(values):
     ):
         told.repeats.report(None, text)
         assert told.texts[-1] == text
-    told.repeats.tell_rest()
+    told.repeats.report_rest()
     assert len(told.lines) <= 6
     assert told.texts[-1].endswith(f"; {len(values)} times in all)")
 
@@ -101,14 +101,14 @@ def test_a_count_is_told_without_another_repetition():
     told = Told()
     told.repeats.report("first", "gone")
     told.repeats.report("second", "gone")
-    told.repeats.tell_due()
+    told.repeats.report_due()
     assert told.texts == ["gone"]
     told.now = 1.0
-    told.repeats.tell_due()
+    told.repeats.report_due()
     assert told.lines[1:] == [(1.0, "second", "gone (as before, once more in 1.0 s; 2 times in all)")]
     told.now = 100.0
-    told.repeats.tell_due()
-    told.repeats.tell_rest()
+    told.repeats.report_due()
+    told.repeats.report_rest()
     assert len(told.lines) == 2
 
 
@@ -127,12 +127,12 @@ def test_each_report_is_told_or_counted_once_and_never_later_than_the_longest_pa
     came = {}
     for number, pause in reports:
         told.now += pause
-        told.repeats.tell_due()
-        waiting = [known for known in told.repeats._kinds.values() if known.untold]
+        told.repeats.report_due()
+        waiting = [known for known in told.repeats._kinds.values() if known.unreported]
         assert all(told.now - known.since <= LONGEST_PAUSE_SECS for known in waiting)
         told.repeats.report(number, f"error {number}")
         came[number] = came.get(number, 0) + 1
-    told.repeats.tell_rest()
+    told.repeats.report_rest()
     heard = {}
     for _, number, text in told.lines:
         again = re.search(r"\(as before, (once|[\d,]+ times) more", text)
