@@ -103,7 +103,7 @@ class Wire:
         self.reports_busy = reports_busy
         self._began = monotonic()
         self._waited = 0.0  # seconds, for input or for a full pipe
-        self._reported_at = 0.0  # the time when the parent was last told how long the component was busy
+        self._reported_at = 0.0  # the time of the last report to the parent of how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
         self._poll: Any = None  # for the input, while timers are pending

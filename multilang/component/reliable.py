@@ -297,7 +297,7 @@ def _frozen(values: Any) -> Any:
     try:
         return _Text(dumps(values))
     except (OverflowError, TypeError, ValueError):
-        return values  # refused when it is sent, as everything that this does not look at
+        return values  # refused when it is sent
 
 
 def _emitted(frozen: Any) -> Any:

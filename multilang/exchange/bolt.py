@@ -94,7 +94,7 @@ class BlockBoltCollector(BoltFilter):
 
     def _write_so_far(self, block: OpenBlock) -> None:
         taken = block.take_so_far(self._most)
-        self._emit(taken, list(block.holders), block.task)  # those of all that was taken, and perhaps of what comes now
+        self._emit(taken, list(block.holders), block.task)  # those of all taken tuples, and perhaps of new ones
 
     def _emit(self, taken: list[tuple[int, str]], holders: list[Any], task: int) -> None:
         anchors = list({holder.wire.id: holder.wire for holder in holders}.values())

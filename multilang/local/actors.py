@@ -119,7 +119,7 @@ class BoltActor:
         self.works_before.append(self.executed - self.idle_executed)
 
     def takes_idle(self) -> bool:
-        """Count an IDLE tuple; return whether what comes of it may also come of other tuples."""
+        """Count an IDLE tuple; return whether its emits may also come of other tuples."""
         works = bool(self.held)
         self.idle_executed += 1
         self.stats.idle += 1
@@ -224,7 +224,7 @@ class SpoutActor:
 
     @property
     def exhausted(self) -> bool:
-        """True if it has no more tuples, as far as one can tell."""
+        """True if it has no more tuples, as far as is known."""
         answer = self.runner.exhausted()
         return self.idle >= IDLE_ROUNDS if answer is None else answer
 

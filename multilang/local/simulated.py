@@ -292,7 +292,7 @@ class SimulatedTopology(ActorTopology):
         return [each.acker for each in self._ackers]
 
     def _acker_call(self, acker: _AckerTask, content: tuple[Any, ...]) -> Callable[[], None]:
-        def tell() -> None:
+        def deliver() -> None:
             kind, root, *rest = content
             if acker.down_until > self.virtual.now():
                 self._note("lost on the way to acker", acker.id, kind)
@@ -307,7 +307,7 @@ class SimulatedTopology(ActorTopology):
                 self._message(acker.id, task, self._settling(task, root, ok))
             self._settled.clear()
 
-        return tell
+        return deliver
 
     def _settling(self, task: int, root: int, ok: bool) -> Callable[[], None]:
         def settle() -> None:

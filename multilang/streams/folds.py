@@ -23,7 +23,7 @@ class Fold:
         add: Returns the accumulator with one value more.
         merge: Returns the accumulator of two; None: partial results can't be merged.
         result: Returns the result for an accumulator; None: the accumulator itself.
-        needs_values: Whether ``add`` looks at its value.
+        needs_values: Whether ``add`` uses its value.
     """
 
     __slots__ = ("add", "init", "merge", "needs_values", "result")

@@ -159,7 +159,7 @@ class TopologyBuilder:
     >>> topology = builder.build("word-count")
 
     Components are instances, classes that need no arguments, commands in any language (ShellSpout, ShellBolt), or classes of
-    Java (JavaSpout, JavaBolt), which only a cluster runs. All methods raise TopologyError, whose message says what to write instead.
+    Java (JavaSpout, JavaBolt), which only a cluster runs. All methods raise TopologyError, whose message has the fix.
 
     Attributes:
         specs: The components by id, as they are declared so far.

@@ -233,7 +233,7 @@ _READ = frozenset(
         "storm.zookeeper.topology.auth.scheme",
     ]
 )
-# Keys of Storm's that take something else here than Storm's class says.
+# Keys of Storm's that take other values here than in Storm's class.
 _OTHERWISE = {
     settings.FLAG: "topology.ras.order.executors.by.proximity.needs",
     settings.FROM_1: """

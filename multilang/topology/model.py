@@ -99,7 +99,7 @@ class Topology:
         """Return ``origin``.
 
         Raises:
-            TopologyError: No other process could import this topology; the message says what to write.
+            TopologyError: No other process could import this topology; the message has the fix.
         """
         origin = self.origin
         if origin is None:

@@ -67,7 +67,7 @@ class Sasl(Transport):
                 reason = text.decode("utf-8", "replace")[:200].strip() or "no reason given"
                 raise PermissionError(f"refused the login by {mechanism.name} of {mechanism.who}: {reason}")
             _send(wire, OK, mechanism.step(text))
-        raise PermissionError(f"asks again and again in the login by {mechanism.name}")
+        raise PermissionError(f"does not finish the login by {mechanism.name}")
 
 
 def _send(wire: socket.socket, status: int, text: bytes) -> None:

@@ -230,7 +230,7 @@ class Windows:
     """
 
     words = ""
-    """The kind of windows, for messages and to tell stored ones apart."""
+    """The kind of windows, for messages and for the check of stored ones."""
 
     in_order = False
     """True if ``add`` takes tuples in the order of their timestamps, after ``advance`` with the timestamp."""

@@ -1,4 +1,4 @@
-"""Programs whose owner waits for them: what is said of their deaths, and what is left of them."""
+"""Programs whose owner waits for them: the reports of their deaths, and the release of their resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A misspelt key of a conf is told, and one that is somebody's own is not."""
+"""A misspelt key of a conf is refused, and a user's own one is not."""
 
 from __future__ import annotations
 

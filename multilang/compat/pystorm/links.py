@@ -330,7 +330,7 @@ class SpoutLink(Link):
             return self._emit(_converted(tup), as_simplejson_sends(tup_id), stream, direct_task, need_task_ids)
         except LocalProtocolError:
             if tup_id is not None or not self.is_unsubscribed(tup, stream):
-                raise  # nothing would tell the spout that its tuple is done
+                raise  # the spout would never get an ack of its tuple
             return [] if need_task_ids else None
 
 

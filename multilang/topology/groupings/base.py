@@ -175,7 +175,7 @@ class Grouping:
 
     @property
     def is_known(self) -> bool:
-        """True if its type's name stands for its class, so that a process can make it anew from its name and fields."""
+        """True if its class is that of its type's name, so that a process can make it again from its name and fields."""
         return self.type in KINDS and kind_of(self.type) is type(self)
 
     @property
