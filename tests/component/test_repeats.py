@@ -53,7 +53,9 @@ def test_the_first_is_told_in_full_and_the_others_as_a_count_with_growing_pauses
         "ValueError in component 'count' (task 3) on tuple 10 from 'words', values [10]: no 10 "
         "(as before, 10 times more in 1.0 s; 11 times in all)"
     )
-    pauses = [round(after - before, 1) for (before, *_), (after, *_) in zip(reports.lines, reports.lines[1:], strict=False)]
+    pauses = [
+        round(after - before, 1) for (before, *_), (after, *_) in zip(reports.lines, reports.lines[1:], strict=False)
+    ]
     assert pauses == [1, 2, 4, 8, 16, 32]
     reports.repeats.report_rest()
     assert reports.texts[-1].endswith("; 1,000 times in all)")
