@@ -1,1 +1,1 @@
-"""The process of one task: the conversation with Storm's parent, the loop, and the thread that watches over user code."""
+"""The process of one task: the connection to the parent, the loop, and the watchdog thread beside user code."""

@@ -1,4 +1,4 @@
-"""The exchange in a component's process, which connects it when the conf says that its streams travel in blocks."""
+"""The exchange in a component's process, for tasks whose streams travel in blocks."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Exchange:
 
     Args:
         wire: The task's wire.
-        conf: The task's conf; ``conf`` is the same without what concerns the exchange alone.
-        context: The task's context; ``context`` is the same as the topology was declared.
+        conf: The task's conf; the attribute ``conf`` is the same without the exchange's own settings.
+        context: The task's context; the attribute ``context`` has the streams as the topology declared them.
     """
 
     def __init__(self, wire: Wire, conf: dict[str, Any], context: Context) -> None:

@@ -27,7 +27,7 @@ def find_component(
     Args:
         target: The place of the topology or component.
         context: The task's context.
-        submitted: What topology.identity.submission() told of the topology that was submitted.
+        submitted: The description of the submitted topology, from topology.identity.submission().
         root: The folder of the topology's files, if that is another one than where it was submitted.
 
     Raises:

@@ -1,7 +1,7 @@
 """Attach Storm's log to Python's logging when the latter is first imported.
 
-Logging costs a process 2 MB and 10 ms, so that this library does not import it. Once user code does, its first record
-must arrive.
+Logging costs a process 2 MB and 10 ms, so that this library does not import it. Once user code does, no record may be
+lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def watch_logging(connection: ChildConnection, level: int) -> None:
-    """Send logging's records from ``level`` (logging's number) on to ``connection``, now or when it is imported."""
+    """Send logging's records from ``level`` (logging's number) up to ``connection``, now or when it is imported."""
 
     def attach() -> None:
         from multilang.component.logs import install
@@ -33,7 +33,7 @@ def watch_logging(connection: ChildConnection, level: int) -> None:
 
 
 class _Watch:
-    """A finder that finds only logging, and only once; after that the usual finders are at work."""
+    """A finder that finds only logging, and only once."""
 
     def __init__(self, attach: Callable[[], None]) -> None:
         self._attach = attach
@@ -54,8 +54,6 @@ class _Watch:
 
 
 class _Loader:
-    """A loader that loads like ``inner`` and then calls ``attach``."""
-
     def __init__(self, inner: Loader, attach: Callable[[], None]) -> None:
         self._inner = inner
         self._attach = attach

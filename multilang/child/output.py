@@ -1,7 +1,7 @@
 """Write to Storm so that the two sides never block each other.
 
 A parent that is busy writing to this process may not read at that moment; with a blocking write both would then wait
-forever. So as much is written as the pipe takes, the rest is kept, and the main thread goes on reading while it waits.
+forever. So as much is written as the pipe takes, the rest is stored, and the main thread reads while it waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Output:
         self._lock = allocate_lock()
         self._rest: memoryview | None = None
         self.writer = 0  # the thread that writes: a signal's handler must not interrupt a write before it is counted
-        self.closed = False  # the reader is gone
+        self.closed = False  # the reader closed the pipe
         self.written = 0  # bytes; a growing number shows that the parent reads
         if S_ISFIFO(os.fstat(fd).st_mode):
             os.set_blocking(fd, False)

@@ -1,4 +1,4 @@
-"""The things that the watchdog thread looks after beside user code (see work.Part)."""
+"""The parts that the watchdog thread runs beside user code (see work.Part)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
 
 GRACE = 5.0  # seconds that the end of the process may take
-_SIGN_OF_LIFE = 0.5  # seconds, half of Storm's interval of heartbeats, so that one of them may come late
+_HEARTBEAT_SECS = 0.5  # half of Storm's interval, so that one may be late
 
 
-class SignsOfLife(Part):
-    """Tells the parent that the task lives while user code runs for long, since the main thread can't answer meanwhile.
+class Heartbeats(Part):
+    """Sends heartbeats to the parent while user code runs for long, since the main thread can't answer meanwhile.
 
-    A bolt says it by a ``sync``, which Storm ignores when it did not ask. A spout's sync would end the command, so that it says
-    it by a ``log`` of level 0; so does a task before its component is started.
+    A bolt's heartbeat is a ``sync``, which Storm ignores when it did not ask. A spout's sync would end the command, so
+    that its heartbeat is a ``log`` of level 0, as for a task before its component is started.
 
     Args:
-        connection: The conversation.
-        work: What user code works on.
-        by_sync: Whether it is said by a sync; it can be set later.
-        busy_secs: Returns how long the component was busy, which a local parent is told with each sync.
+        connection: The connection.
+        work: The work of user code.
+        by_sync: Whether the heartbeat is a sync; it can be set later.
+        busy_secs: Returns how long the component was busy, which each sync to a local parent has.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SignsOfLife(Part):
         self.by_sync = by_sync
         self._connection = connection
         self._work = work
-        self._told = monotonic()
+        self._sent_at = monotonic()
         self._busy_secs = busy_secs
 
     def look(self, now: float) -> None:
@@ -53,8 +53,8 @@ class SignsOfLife(Part):
         # A bolt may be busy with many tuples of half a second each, while a heartbeat waits behind them. A spout
         # answers every command.
         quiet_since = self._work.idle_since if self.by_sync else self._work.since
-        if now - quiet_since > _SIGN_OF_LIFE and now - self._told > _SIGN_OF_LIFE:
-            self._told = now
+        if now - quiet_since > _HEARTBEAT_SECS and now - self._sent_at > _HEARTBEAT_SECS:
+            self._sent_at = now
             if self.by_sync:
                 self._connection.sign_of_life(None if self._busy_secs is None else self._busy_secs())
             else:
@@ -65,9 +65,9 @@ class Deadline(Part):
     """Ends the process when one call of user code takes too long, and puts the main thread's stack into Storm's log.
 
     Args:
-        connection: The conversation.
-        output: Where its messages go.
-        work: What user code works on.
+        connection: The connection.
+        output: The connection's output.
+        work: The work of user code.
         secs: The seconds that a call may take (``multilang.process.timeout.secs``); 0 for no limit.
     """
 
@@ -91,7 +91,7 @@ class Deadline(Part):
         text = (
             f"user code of component {self._connection.component!r} (task {self._connection.task}) has not returned for "
             f"{seconds:.0f} s (multilang.process.timeout.secs: {self._secs:g}) while working on {busy!r:.500}; "
-            f"the process ends so that it is started again. It hangs here:\n{stack}"
+            f"the process ends so that it is restarted. It hangs here:\n{stack}"
         )
         self._connection.error(text)
         self._connection.log(text, 4)
@@ -112,13 +112,13 @@ class RepeatedErrors(Part):
         self._repeats.report(None, text)
 
     def look(self, now: float) -> None:
-        self._repeats.tell_due()
+        self._repeats.report_due()
 
     def has_work(self) -> bool:
-        return self._repeats.untold > 0
+        return self._repeats.unreported > 0
 
     def end(self) -> None:
-        self._repeats.tell_rest()
+        self._repeats.report_rest()
 
 
 class Metrics(Part):
@@ -142,7 +142,7 @@ class Metrics(Part):
 
 
 class Meanwhile(Part):
-    """Sends what waits in blocks to be sent with more, which it does not while user code works for long."""
+    """Sends unfinished blocks while user code works for long, so that their tuples don't wait until it returns."""
 
     def __init__(self, send: Callable[[], None]) -> None:
         self._send = send

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _DEBUG = 10  # logging's DEBUG, at which every report is passed on
 UNRECOVERABLE = 77  # EX_NOPERM: UnrecoverableError, for example when another run has taken over the state
-UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; another start would fail as well
+UNUSABLE = 78  # EX_CONFIG: the conf is wrong, or the component can't be imported; a restart would fail as well
 
 
 def run_component(component: Component) -> None:
@@ -74,7 +74,7 @@ def _shake_hands(stdio: Stdio) -> Task | None:
 
 
 def _first_message(connection: ChildConnection, fd: int) -> tuple[Setup, Iterator[Message]]:
-    """Return the handshake, and what came with it, which is decoded one by one."""
+    """Return the handshake, and the messages read with it, which are decoded one by one."""
     while data := os.read(fd, READ):
         events = connection.iter_data(data)
         for event in events:
@@ -85,20 +85,20 @@ def _first_message(connection: ChildConnection, fd: int) -> tuple[Setup, Iterato
 
 
 class Task:
-    """A task after its handshake, made of its parts: the wire, and what the watchdog looks after.
+    """A task after its handshake, made of the wire and the parts that the watchdog runs.
 
     Args:
         stdio: The process's descriptors.
-        connection: The conversation.
-        output: Where its messages go.
+        connection: The connection.
+        output: The connection's output.
         setup: The handshake.
-        events: What came with it.
+        events: The messages read with it.
     """
 
     def __init__(
         self, stdio: Stdio, connection: ChildConnection, output: Output, setup: Setup, events: Iterator[Message]
     ) -> None:
-        from multilang.child.parts import SignsOfLife
+        from multilang.child.parts import Heartbeats
         from multilang.child.watchdog import Watchdog
         from multilang.component.context import Context
 
@@ -116,13 +116,13 @@ class Task:
         self._pid = os.getpid()
         self._watchdog = Watchdog(stdio, connection, output)
         self._work = self._watchdog.work
-        self._wire = Wire(connection, stdio.input, output, self._work, events, tells_busy=self._local)
-        # A task that gets no tuples from the topology is a spout; nothing more is known before the component is. A sync tells a
-        # local parent that the start is over.
+        self._wire = Wire(connection, stdio.input, output, self._work, events, reports_busy=self._local)
+        # A task that gets no tuples from the topology is a spout; nothing more is known before the component is. A sync
+        # reports the end of the start to a local parent.
         by_sync = bool(self._context.sources) and not self._local
         busy_secs = self._wire.busy_secs if self._local else None
-        self._signs = SignsOfLife(connection, self._work, by_sync, busy_secs)
-        self._watchdog.parts.append(self._signs)
+        self._heartbeats = Heartbeats(connection, self._work, by_sync, busy_secs)
+        self._watchdog.parts.append(self._heartbeats)
 
     def run(self, find: Callable[[Context], Component]) -> None:
         """Find, start and run the component; close it at the end."""
@@ -192,7 +192,7 @@ class Task:
         from multilang.component.timers import TaskTimers
 
         wire = self._wire
-        self._signs.by_sync = False
+        self._heartbeats.by_sync = False
         unacked = self._conf.get("topology.acker.executors") == 0
         collector: Any = UnackedSpoutCollector(wire, spout.ack, report) if unacked else WireSpoutCollector(wire, report)
         TaskTimers(collector.scope, thread=self._main)
@@ -221,7 +221,7 @@ class Task:
         self._set(bolt, collector)
         execute = start_bolt(bolt, collector, self._conf, self._context)
         wire.on_tuple = execute if exchange is None else collector.receiver(execute, wire.run_timers)
-        self._signs.by_sync = True
+        self._heartbeats.by_sync = True
 
     def _exchange(self) -> Exchange | None:
         """Return the task's exchange by the block, if some of its streams travel so; the conf and context hide it."""
@@ -293,7 +293,7 @@ class Task:
                 close(component)
             except SystemExit as error:
                 status = status or (self._exit_status(error) if error.code else 0)
-            except Exception as error:  # noqa: BLE001 - user code: reported, and the end goes on
+            except Exception as error:  # noqa: BLE001 - user code: reported, and the end continues
                 status = status or 1
                 self._report(self._describe(error))
         watchdog.end()
@@ -314,12 +314,12 @@ class Task:
             self._leave_signals_to(signal.SIG_IGN, signal.SIG_IGN)
 
     def _forked(self) -> None:
-        """Cut off a process forked from this one (multiprocessing): conversation and signals are not its own."""
+        """Cut off a process forked from this one (multiprocessing): connection and signals are not its own."""
         import signal
 
         def refuse(_: str) -> None:
             raise LocalProtocolError(
-                "this process was forked from the component's own, which alone may speak to Storm; return the result to it"
+                "this process was forked from the component's own, which alone may write to Storm; return the result to it"
             )
 
         def log(message: str) -> None:

@@ -45,7 +45,7 @@ def spout_commands(
             elif collector.emitted != before:
                 idle = 0
             elif runner.full:
-                pass  # an ack may wait behind this command
+                pass  # an ack may be queued behind this command
             else:
                 wire.flush()
                 work.doing = outer
@@ -64,7 +64,7 @@ def spout_commands(
             runner.deactivate()
         if local_parent:
             left = timers.next_due - timers.clock.monotonic() if pending else NEVER
-            connection.sync(exhausted, wire.busy_to_tell(), None if left == NEVER else max(0.0, left))
+            connection.sync(exhausted, wire.busy_to_report(), None if left == NEVER else max(0.0, left))
         else:
             connection.sync(exhausted)
         work.doing = outer

@@ -1,8 +1,8 @@
 """The process's standard descriptors, protected from user code.
 
 The protocol uses standard input and output, and so does every ``print``, C's ``printf`` and each child process that
-inherits them. So the real ones are moved to other numbers at the start. They are replaced by an empty input and two
-pipes, whose text the watchdog thread puts into Storm's log.
+inherits them. So the real ones are moved to other numbers at the start, and replaced by an empty input and two pipes,
+whose text the watchdog thread writes to Storm's log.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 
 
 class Stdio:
-    """The descriptors that the protocol reads and writes, and the pipes that catch stray text."""
+    """The descriptors that the protocol reads and writes, and the pipes that capture what user code prints."""
 
     def __init__(self) -> None:
         self.input = os.dup(0)
@@ -21,11 +21,11 @@ class Stdio:
         null = os.open(os.devnull, os.O_RDONLY)
         os.dup2(null, 0)
         os.close(null)
-        self.stray_output = _catch(1)
+        self.captured_output = _catch(1)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None and hasattr(stream, "reconfigure"):
                 stream.reconfigure(line_buffering=True)
-        self.stray_error = _catch(2)  # last, so that an error above is still shown
+        self.captured_error = _catch(2)  # last, so that an error above is still shown
 
 
 def _catch(fd: int) -> int:

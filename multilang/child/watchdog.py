@@ -1,9 +1,9 @@
-"""The watchdog thread beside user code: it sends signs of life, and finds user code that hangs.
+"""The watchdog thread beside user code: it sends heartbeats, and ends a process whose user code hangs.
 
 While user code runs for a long time, the main thread can neither answer heartbeats nor flush. Meanwhile this thread
-sends what was emitted, and looks after the task's parts (see parts). It also logs the text on the stray streams. It notices that
-the output is not read any more, and makes sure that the process ends when it should. It sleeps while there is nothing to do,
-unless a thread of the user's may emit something.
+sends what was emitted, and runs the task's parts (see parts). It also logs the captured streams, notices that the
+output is not read any more, and makes sure that the process ends when it should. It sleeps while there is nothing to
+do, unless a thread of the user's may emit something.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from _thread import _count as count_threads
 from _thread import get_ident, start_new_thread
 from time import monotonic, sleep
 
+from multilang.child.captured import INFO, WARN, CapturedStream
 from multilang.child.parts import GRACE
-from multilang.child.stray import INFO, WARN, Stray
 from multilang.child.work import Work
 
 TYPE_CHECKING = False
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
 
 _TICK = 0.05  # seconds between looks while user code runs: the longest that an emitted tuple waits
-_IDLE_LOOKS = 20  # looks without work, after which it sleeps until it is woken
+_IDLE_LOOKS = 20  # looks without work, after which it sleeps until it is resumed
 _ENDS = {2, 15}  # SIGINT and SIGTERM; importing the module for their names would cost time
-_PATIENCE = 2.0  # seconds that a writer of stray text is held up when the parent does not read
+_PATIENCE = 2.0  # seconds that a writer of captured text is held up when the parent does not read
 
 
 class Watchdog:
@@ -37,13 +37,13 @@ class Watchdog:
 
     Args:
         stdio: The process's descriptors.
-        connection: The conversation.
-        output: Where its messages go.
+        connection: The connection.
+        output: The connection's output.
 
     Attributes:
-        work: What user code works on.
-        parts: What it looks after, in this order; more is added as the task becomes known.
-        waker: A descriptor; what is written to it wakes the thread.
+        work: The work of user code.
+        parts: The parts that it runs, in this order; more are added as the task becomes known.
+        waker: A descriptor; a byte written to it resumes the thread.
     """
 
     def __init__(self, stdio: Stdio, connection: ChildConnection, output: Output) -> None:
@@ -62,9 +62,9 @@ class Watchdog:
         self._written_at = monotonic()
         self._idle_looks = 0
         self._status = 1
-        self._strays = [
-            Stray(stdio.stray_output, "stdout", INFO, connection),
-            Stray(stdio.stray_error, "stderr", WARN, connection),
+        self._captured = [
+            CapturedStream(stdio.captured_output, "stdout", INFO, connection),
+            CapturedStream(stdio.captured_error, "stderr", WARN, connection),
         ]
 
     def start(self, interrupts: bool) -> None:
@@ -81,7 +81,7 @@ class Watchdog:
         try:
             os.write(self.waker, b"\0")
         except BlockingIOError:
-            pass  # it has been woken already
+            pass  # it has been resumed already
 
     def ending(self, status: int) -> None:
         """Make sure that the process ends soon, with this exit status."""
@@ -96,7 +96,7 @@ class Watchdog:
         self.drain()
 
     def drain(self) -> None:
-        """Log what is in the stray pipes now; the main thread calls this at the end."""
+        """Log what is in the captured pipes now; the main thread calls this at the end."""
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
@@ -105,14 +105,14 @@ class Watchdog:
         self._drain()
 
     def _drain(self) -> None:
-        for stray in self._strays:
-            stray.drain()
+        for stream in self._captured:
+            stream.drain()
 
     def _run(self) -> None:
         poll = select.poll()
-        for fd in (*(stray.fd for stray in self._strays), self._wake_up):
+        for fd in (*(stream.fd for stream in self._captured), self._wake_up):
             poll.register(fd, select.POLLIN)
-        poll.register(self._output.fd, 0)  # with no events asked for, it tells only that the reader is gone
+        poll.register(self._output.fd, 0)  # reports only that the reader closed it
         while True:
             try:
                 self._look(poll)
@@ -121,13 +121,13 @@ class Watchdog:
                 sleep(1)
 
     def _look(self, poll: select.poll) -> None:
-        held_up = any(stray.is_full for stray in self._strays) and monotonic() - self._written_at < _PATIENCE
+        held_up = any(stream.is_full for stream in self._captured) and monotonic() - self._written_at < _PATIENCE
         if held_up:
             sleep(_TICK / 5)
         for fd, _ in poll.poll(None if self.work.parked else _TICK * 1000):
             self.work.parked = False
             if fd == self._wake_up:
-                # A signal's number comes this way, too: the main thread may be in C code that does not return.
+                # A signal's number is read here, too: the main thread may be in C code that does not return.
                 if not _ENDS.isdisjoint(os.read(fd, 4096)) and self._ending_at is None:
                     self.ending(0)
             elif fd == self._output.fd:
@@ -135,15 +135,15 @@ class Watchdog:
                 self._output.closed = True
                 self._interrupt()
             elif not held_up:
-                stray = next(each for each in self._strays if each.fd == fd)
-                if stray.pump() is None:
+                stream = next(each for each in self._captured if each.fd == fd)
+                if stream.pump() is None:
                     poll.unregister(fd)  # no process can write to it any more
         now = monotonic()
         if self._ending_at is not None and now > self._ending_at:
             self._drain()
             self._output.flush_some()
             os._exit(self._status)
-        self._look_after(now)
+        self._run_parts(now)
         self._park_if_idle()
 
     def _interrupt(self) -> None:
@@ -154,30 +154,30 @@ class Watchdog:
 
                 pthread_kill(self._main, SIGTERM)
 
-    def _look_after(self, now: float) -> None:
+    def _run_parts(self, now: float) -> None:
         for part in self.parts:
             part.look(now)
         self._idle_looks = self._idle_looks + 1 if self.work.seen is None else 0
-        for stray in self._strays:
-            stray.look()
+        for stream in self._captured:
+            stream.look()
         self._flushed = self._output.flush_some()
         sent, self._written = self._output.written - self._written, self._output.written
         if self._flushed or sent:
             self._written_at = now
-            for stray in self._strays:
-                stray.waiting = 0 if self._flushed else max(0, stray.waiting - sent)
+            for stream in self._captured:
+                stream.waiting = 0 if self._flushed else max(0, stream.waiting - sent)
 
     def _park_if_idle(self) -> None:
         has_work = (
             self._ending_at is not None
             or not self._flushed
-            or any(stray.held for stray in self._strays)
+            or any(stream.held for stream in self._captured)
             or any(part.has_work() for part in self.parts)
             or count_threads() > 1  # a user's thread may emit just when the main thread begins to wait
         )
         if self._idle_looks > _IDLE_LOOKS and not has_work:
             self._idle_looks = 0
             self.work.parked = True
-            # work began at this very moment, and did not see that it has to wake this thread
+            # work began at this very moment, and did not see that it has to resume this thread
             if self.work.now() is not None:
                 self.work.parked = False

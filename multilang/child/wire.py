@@ -1,4 +1,4 @@
-"""The loop of a component on the multi-lang wire: it reads, passes events on, and writes."""
+"""The loop of a component on the multi-lang wire: it reads events, handles them, and writes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 READ = 65536  # bytes; more would cost latency and a spout's rate (256 KiB: 1.5 times)
 HEARTBEAT = HEARTBEAT_STREAM.encode()
 _HEARTBEAT_SIZE = 200  # bytes; anything longer holds more than a heartbeat
-_PATIENCE = 10  # milliseconds to wait for a full pipe before reading goes on meanwhile
+_PATIENCE = 10  # milliseconds to wait for a full pipe before more is read
 _MAX_BACKLOG = 64 * 1024 * 1024  # bytes read ahead while the parent does not read; after that, reading stops, too
-_TELL_SECS = 0.2  # between two times that a local parent is told, unasked, how long the component was busy
+_REPORT_SECS = 0.2  # between two reports to a local parent of how long the component was busy
 _LONGEST_POLL = 86_400_000  # milliseconds; C takes no number that is much larger
 
 
@@ -49,34 +49,31 @@ class TaskIdsWait:
 
 
 class NoBlocks:
-    """A task whose tuples travel one by one (see blocks.wire.Blocks)."""
+    """A task whose tuples travel one by one (see exchange.wire.Blocks)."""
 
-    def close_blocks(self) -> None:
-        """Do nothing."""
+    def close_blocks(self) -> None: ...
 
-    def park(self) -> None:
-        """Do nothing."""
+    def park(self) -> None: ...
 
-    def unpark(self) -> None:
-        """Do nothing."""
+    def unpark(self) -> None: ...
 
 
 class Wire:
     """Reads events, answers heartbeats, and passes everything else to ``on_tuple`` and ``on_command``, one by one.
 
     Args:
-        connection: The conversation.
+        connection: The connection.
         fd: The descriptor of the input.
-        output: Where messages go.
-        work: What user code works on, for the watchdog.
-        events: What came with the handshake.
-        tells_busy: Whether the parent is our own, and wants to know how long the component was busy.
+        output: The connection's output.
+        work: The work of user code, for the watchdog.
+        events: The messages read with the handshake.
+        reports_busy: Whether the parent is a local one, to which it reports how long the component was busy.
 
     Attributes:
         timers: A bolt's timers; a spout's run at its commands, since Storm listens to it only then.
-        blocks: The tuples that wait for others to be sent with.
-        on_tuple: What takes a bolt's tuples.
-        on_command: What takes a spout's commands.
+        blocks: The unfinished blocks.
+        on_tuple: Handles a bolt's tuples.
+        on_command: Handles a spout's commands.
     """
 
     def __init__(
@@ -86,7 +83,7 @@ class Wire:
         output: Output,
         work: Work,
         events: Iterable[Message] = (),
-        tells_busy: bool = False,
+        reports_busy: bool = False,
     ) -> None:
         self.connection = connection
         self.output = output
@@ -96,21 +93,21 @@ class Wire:
         self.on_tuple: Callable[[Tuple], None] = _not_a_bolt
         self.on_command: Callable[[Message], None] = _not_a_spout
         self._fd = fd
-        self._events: Iterator[Message] = iter(())  # the events that came last, decoded one by one
+        self._events: Iterator[Message] = iter(())  # the events that were read last, decoded one by one
         self._backlog: deque[Message] = deque()  # events that came while user code waited, or while the pipe was full
         self._unread = 0  # bytes that the backlog's events took
         self._failure: RemoteProtocolError | None = None
         self._ended = False
         self.stopping = False  # a signal came while the output was written
-        self.closing = False  # nothing that comes in is handled any more
-        self.tells_busy = tells_busy
+        self.closing = False  # no input is handled any more
+        self.reports_busy = reports_busy
         self._began = monotonic()
         self._waited = 0.0  # seconds, for input or for a full pipe
-        self._told = 0.0  # the time when the parent was last told how long the component was busy
+        self._reported_at = 0.0  # the time of the last report to the parent of how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
         self._poll: Any = None  # for the input, while timers are pending
-        self._keep(events)
+        self._enqueue(events)
 
     def read(self) -> bytes:
         """Wait for input.
@@ -136,21 +133,21 @@ class Wire:
         """Return the seconds since the component's start in which it waited neither for input nor for a full pipe."""
         return max(monotonic() - self._began - self._waited, 0.0)
 
-    def busy_to_tell(self) -> float | None:
-        """Return ``busy_secs`` if it is time to tell it to a local parent, otherwise None."""
+    def busy_to_report(self) -> float | None:
+        """Return ``busy_secs`` if it is time to report it to a local parent, otherwise None."""
         now = monotonic()
-        if now - self._told < _TELL_SECS:
+        if now - self._reported_at < _REPORT_SECS:
             return None
-        self._told = now
+        self._reported_at = now
         return self.busy_secs()
 
-    def read_on(self) -> None:
-        """Read while user code waits, or while the pipe is full; events are kept for later, in order."""
-        self._keep(self._events)
+    def read_ahead(self) -> None:
+        """Read while user code waits, or while the pipe is full; events are queued in order."""
+        self._enqueue(self._events)
         if not self._backlog:
-            self._keep(self.connection.iter_data(self.read()))
+            self._enqueue(self.connection.iter_data(self.read()))
 
-    def _keep(self, events: Iterable[Message]) -> None:
+    def _enqueue(self, events: Iterable[Message]) -> None:
         try:
             for event in events:
                 self._backlog.append(event)
@@ -164,8 +161,8 @@ class Wire:
         connection = self.connection
         work = self.work
         self._began, self._waited = monotonic(), 0.0
-        # A spout tells it with the answer to a command.
-        tells_busy = self.tells_busy and self.on_command is _not_a_spout
+        # A spout reports it with the answer to a command.
+        reports_busy = self.reports_busy and self.on_command is _not_a_spout
         blocks = self.blocks
         timers = self.timers
         pending: Any = () if timers is None else timers.heap  # empty for a component without timers
@@ -177,8 +174,8 @@ class Wire:
             if pending:
                 self.run_timers()
             self._unread = 0
-            if tells_busy:
-                self._tell_parent()
+            if reports_busy:
+                self._report_to_parent()
             self.flush()
             if self.output.closed or self.stopping:
                 raise EndOfInput
@@ -205,11 +202,11 @@ class Wire:
                 if pending:
                     self.run_timers()
 
-    def _tell_parent(self) -> None:
-        """Tell our own parent that no timer is to be waited for any more, and how long the component was busy."""
-        if self.timers is not None and self.timers.told:
-            self.timers.tell_none_awaited()
-        busy = self.busy_to_tell()
+    def _report_to_parent(self) -> None:
+        """Report to a local parent that no timer is awaited any more, and how long the component was busy."""
+        if self.timers is not None and self.timers.awaited_reported:
+            self.timers.report_none_awaited()
+        busy = self.busy_to_report()
         if busy is not None:
             self.connection.sign_of_life(busy)
 
@@ -241,7 +238,7 @@ class Wire:
         work.begins()
         last = timers.serial
         while (handle := timers.take(now, last)) is not None:
-            # A new object for each call: the watchdog takes the same one, seen again, for a call that hangs.
+            # A new object for each call: if the watchdog sees the same one again, the call hangs.
             work.doing = [handle]
             timers.fire(handle)
         work.doing = None
@@ -250,7 +247,7 @@ class Wire:
         if type(event) is Tuple:
             self.on_tuple(event)
         elif type(event) is Heartbeat:
-            self.connection.sync(None, self.busy_secs() if self.tells_busy else None)
+            self.connection.sync(None, self.busy_secs() if self.reports_busy else None)
         elif type(event) is TaskIds:
             self._deliver(event)
         else:
@@ -283,7 +280,7 @@ class Wire:
             self.output.flush_some()
 
     def flush(self) -> None:
-        """Send everything; while the pipe is full, go on reading, so that a parent that writes does not block."""
+        """Send everything; read while the pipe is full, so that a parent that writes does not block."""
         self.blocks.close_blocks()
         if self.output.flush_some():
             return
@@ -302,10 +299,10 @@ class Wire:
             self._waited += monotonic() - start
             if not ready and not reading:
                 reading = True  # a parent that does not read may be waiting for us to read
-                self._keep(self._events)
+                self._enqueue(self._events)
             if any(fd == self._fd for fd, _ in ready):
                 try:
-                    self._keep(self.connection.iter_data(self.read()))
+                    self._enqueue(self.connection.iter_data(self.read()))
                 except EndOfInput:
                     pass  # everything read before is still handled
                 except RemoteProtocolError as error:
@@ -331,7 +328,7 @@ class Wire:
             raise LocalProtocolError("need_task_ids waits for an answer, which close() would not get; emit without it")
 
     def wait_for(self, wait: TaskIdsWait) -> list[int]:
-        """Flush, and read until the task ids have come; keep the tuples that come meanwhile, and handle the commands.
+        """Flush, and read until the task ids arrive; queue the tuples that arrive before, and handle the commands.
 
         Without ackers Storm sends an ``ack`` command before the task ids, and waits for its sync.
         """
@@ -343,7 +340,7 @@ class Wire:
                 if self.output.closed or self.stopping:
                     raise EndOfInput
                 if not self._backlog:
-                    self.read_on()
+                    self.read_ahead()
                 while self._backlog and wait.tasks is None:
                     event = self._backlog.popleft()
                     if type(event) is Tuple:

@@ -28,8 +28,8 @@ class WireCollector(Collector):
 
     Args:
         wire: The wire.
-        report: Takes the component's errors; None sends each to the parent. Repeated ones are counted for Storm. An embedded
-            cluster gets each of them, and counts by itself.
+        report: Takes the component's errors; None sends each to the parent. For Storm, repeated ones are counted; an
+            embedded cluster counts them itself.
     """
 
     to_parent = True
@@ -53,7 +53,7 @@ class WireCollector(Collector):
         self._connection.metrics(name, params)
 
     def await_task_ids(self, wait: TaskIdsWait) -> None:
-        """Wait until ``wait.tasks`` is set, which the emit does whose ``on_task_ids`` it was."""
+        """Wait until ``wait.tasks`` is set; ``wait`` was the ``on_task_ids`` of an emit."""
         if wait.tasks is None:
             self._wire.check_wait()
             self._wire.wait_for(wait)
@@ -104,7 +104,7 @@ class WireBoltCollector(WireCollector, BoltCollector):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Send any emit; the fast ones come here with what they leave out."""
+        """Send any emit; the fast functions call it for what they leave out."""
         emit = self._connection.emit
         if need_task_ids or on_task_ids is not None:
             return self._asked(
@@ -120,9 +120,9 @@ class WireBoltCollector(WireCollector, BoltCollector):
         """See BoltCollector."""
         return self._connection.received(tup)
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        """Return an ``ack`` that adds the ids of tuples to ``kept``; see BoltCollector."""
-        unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, kept.append
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        """Return an ``ack`` that adds the ids of tuples to ``deferred``; see BoltCollector."""
+        unfinished, received, now, append = self._connection.unfinished, self.received, self.ack, deferred.append
 
         def ack(tup: Tuple | str) -> None:
             if type(tup) is not Tuple or not tup.unfinished:
@@ -137,10 +137,10 @@ class WireBoltCollector(WireCollector, BoltCollector):
 
         return ack
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
+    def finish(self, deferred: list[Any], ok: bool) -> None:
         """See BoltCollector."""
-        self._connection.finish(kept, ok)
-        kept.clear()
+        self._connection.finish(deferred, ok)
+        deferred.clear()
 
 
 class WireSpoutCollector(WireCollector, SpoutCollector):

@@ -1,4 +1,4 @@
-"""The work of user code, of which the main thread tells the watchdog thread beside it."""
+"""The work of user code, as the watchdog thread sees it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """Something that the watchdog thread looks after."""
+    """A duty of the watchdog thread."""
 
     def look(self, now: float) -> None:
         """Do what is due, in the watchdog's thread; called every 50 ms while user code runs."""
@@ -26,19 +26,19 @@ class Part:
 
 
 class Work(Part):
-    """The thing that user code works on. The main thread says it; the watchdog's thread looks how long it takes.
+    """The work of user code, which the main thread sets; the watchdog thread measures how long it takes.
 
     Attributes:
-        doing: What the main thread is at, outside of a tuple's processing; None if it waits.
-        waiting: Whether user code waits for task ids, in which time it is not to blame.
-        scope: The scope of the task's collector, whose current tuple comes before ``doing``.
-        seen: What it was at the last look.
-        since: The instant from which on it was that.
-        idle_since: The instant of the last look at which there was nothing.
-        parked: Whether the watchdog sleeps until it is woken, since there is nothing to do.
+        doing: The main thread's work outside of a tuple's processing; None if it waits.
+        waiting: Whether user code waits for task ids, a time that does not count.
+        scope: The scope of the task's collector, whose current tuple takes precedence over ``doing``.
+        seen: The work at the last look.
+        since: The instant of the first look at which it was the same.
+        idle_since: The instant of the last look at which there was none.
+        parked: Whether the watchdog sleeps until it is resumed, since there is nothing to do.
 
     Args:
-        wake: Wakes the watchdog.
+        wake: Resumes the watchdog.
     """
 
     def __init__(self, wake: Callable[[], None] | None = None) -> None:
@@ -56,7 +56,7 @@ class Work(Part):
         return self.doing if current is None else current
 
     def begins(self) -> None:
-        """Wake the watchdog if it sleeps, since user code begins after a pause."""
+        """Resume the watchdog if it sleeps, since user code begins after a pause."""
         if self.parked and self._wake is not None:
             self._wake()
 

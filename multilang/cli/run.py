@@ -102,7 +102,7 @@ def run_topology(
             if shown_page is not None:
                 run.by_task.append(lambda: shown_page.is_watched)
             outcome = run.to_the_end(seconds, drained=until_drained or seconds is None)
-        shown.repeats.tell_rest()
+        shown.repeats.report_rest()
         outcome.rows = ranking.rows(rows) if ranking is not None else []
     if watched is not None and outcome.end == "terminated":
         return outcome.status  # a file was saved: the next run follows

@@ -1,4 +1,4 @@
-"""The base of the adapters, which are ordinary components of this library around components of another library's."""
+"""The base of the adapters: components of this library that run components of another library."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Adapter:
 
 
 def around(adapter: Any, given: Any, output_fields: Any = None, output_streams: Any = None) -> Any:
-    """Return an adapter around a component, whose class has the name of the component's class.
+    """Return an adapter of a component, whose class has the name of the component's class.
 
-    Errors, diagrams and lists name a component by its class, and the user knows only that one.
+    Errors, diagrams and lists name a component by its class, and users know only their own.
 
     Args:
         adapter: The adapter's class.
@@ -54,7 +54,7 @@ def around(adapter: Any, given: Any, output_fields: Any = None, output_streams: 
 
 
 def own(given: Any, output_fields: Any = None, output_streams: Any = None) -> Any:
-    """Return a component of this library's own, which may stand beside those of another library; None for any other.
+    """Return a component of this library's own, which may be beside those of another library; None for any other.
 
     Args:
         given: The class, or an instance.

@@ -1,7 +1,7 @@
 """Topologies that Storm's Flux declares in YAML, as modules of this library's own API.
 
-``load_topology("topology.yaml")`` writes such a module into a folder of this process's own and loads it; ``multilang migrate --fix``
-leaves it beside the programs.
+``load_topology("topology.yaml")`` writes such a module into a folder of this process's own and loads it;
+``multilang migrate --fix`` writes it beside the programs.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Declared:
 
     @property
     def module(self) -> str:
-        """The name of its module, which no program and no module of Python's has."""
+        """The name of its module, which differs from those of programs and of Python's modules."""
         return f"{re.sub(r'^(?=[0-9])', '_', re.sub(r'[^A-Za-z0-9_]', '_', self.name))}_topology"
 
     @property
@@ -145,7 +145,7 @@ class Declared:
         for part in (*self._spouts, *self._bolts):
             if part.is_java and part.id in sources:
                 raise self._refused(
-                    f"{part.kind} {part.id!r} is of the Java class {part.java_class}, whose fields this file does not tell: declare the "
+                    f"{part.kind} {part.id!r} is of the Java class {part.java_class}, whose fields are not in this file: declare the "
                     f"topology in Python, with Java{part.kind.title()}({part.java_class!r}, output_fields=[...])"
                 )
             lines.append(f"builder.set_{part.kind}({part.declaration()}){''.join(read.get(part.id, ()))}")
@@ -357,7 +357,7 @@ def _command(entries: Entries, arguments: list[Any]) -> tuple[list[str], dict[st
 
 
 def written(path: str) -> tuple[str, str]:
-    """Write the module of a file of Flux's, which is there until this process ends; return its path, and the folder of the programs.
+    """Write the module of a file of Flux's, which is removed when this process ends; return its path, and the programs' folder.
 
     Args:
         path: The file.

@@ -1,4 +1,4 @@
-"""The entries of a file of Storm's Flux, as Flux reads them: variables are put into the text, which is YAML only then."""
+"""The entries of a file of Storm's Flux, as Flux reads them: variables are replaced in the text before it is read as YAML."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entries:
     """The entries of a part of the file. Each is read by its name, and refused by its name if it is of another kind.
 
     Args:
-        given: What the file has there.
+        given: The value in the file.
         what: The part, in the words of a message.
         path: The file.
 
@@ -49,7 +49,7 @@ class Entries:
 
         Args:
             *keys: The keys that are read.
-            java: Keys that Flux knows, of what only Java can make.
+            java: Keys that Flux knows, for objects that only Java can make.
         """
         for key, value in self.given.items():
             if key in java and value not in (None, [], {}):
@@ -151,7 +151,7 @@ def flux_entries(path: str) -> Entries:
 def filled(text: str) -> str:
     """Return a text with ``${NAME}`` and ``${ENV-NAME}`` replaced by variables of the environment.
 
-    ``${NAME[0]}`` is an element of a list. What is no variable of the environment stays as it is.
+    ``${NAME[0]}`` is an element of a list. Other names are not replaced.
 
     Args:
         text: The text.
@@ -190,7 +190,7 @@ def _entries(path: str) -> dict[str, Any]:
 
     try:
         entries = read_yaml(path, change)
-        left = list(_unset(entries))  # in no comment
+        left = list(_unset(entries))  # comments are not read
     except ConfigError as error:
         if not left or isinstance(error, TopologyError):
             raise
@@ -237,7 +237,7 @@ def _included(include: Entries) -> str:
 
 
 def _add(own: Entries, other: Entries, override: bool) -> None:
-    """Add what an included file has, in the place of what is there if it overrides."""
+    """Add an included file's entries, which replace present ones if it overrides."""
     entries = own.given
     for key, value in other.given.items():
         if key in _BY_ID:

@@ -1,4 +1,4 @@
-"""Importing the layer by the names that programs write: ``import storm``, ``from streamparse import Bolt``."""
+"""Importing the layer by the names in programs: ``import storm``, ``from streamparse import Bolt``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Aliases(MetaPathFinder, Loader):
             module = import_module(f"{_HOME}.{name}")
         except ModuleNotFoundError as error:
             if error.name == f"{_HOME}.{name}":
-                return None  # no such module: Python says so with the name that the program wrote
+                return None  # no such module: Python's error has the name in the program
             raise
         return ModuleSpec(name, self, is_package=hasattr(module, "__path__"))
 
@@ -61,10 +61,10 @@ def provide(*names: str) -> None:
 
 
 def stand_in(name: str, file: str) -> None:
-    """Put the layer in the place of the module of this name that is being imported.
+    """Replace the module of this name that is being imported by the layer.
 
     A program on this machine that has the original library gets it: in STAND_INS, which is on the path of every program that
-    the embedded cluster starts, a module steps back for one that is found elsewhere. A copy elsewhere never does.
+    the embedded cluster starts, a module gives precedence to one that is found elsewhere. A copy elsewhere never does.
 
     Args:
         name: pystorm, storm or streamparse.

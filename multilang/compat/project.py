@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 CONFIG = "config.json"
 ENVIRONMENT = "MULTILANG_ENVIRONMENT"
-"""The environment variable with the name of the environment in config.json that counts."""
+"""The environment variable with the name of the environment in config.json to use."""
 
 OTHER_CONFIG = "MULTILANG_PROJECT_CONFIG"
-"""The environment variable with the file that stands for config.json in the current folder, as `sparse --config` names it."""
+"""The environment variable with the file that replaces config.json in the current folder, as in `sparse --config`."""
 
 NIMBUS = "STREAMPARSE_NIMBUS"
 _LOG = {"max_bytes": int, "backup_count": int, "level": str}
@@ -32,7 +32,7 @@ NEEDLESS = (
     "ssh_password",
     "ssh_port",
 )
-"""Settings of an environment, or of its options, that mean nothing here: there is no SSH, and there are no virtualenvs."""
+"""Settings of an environment, or of its options, without an effect here: there is no SSH, and there are no virtualenvs."""
 
 
 class Project:
@@ -157,19 +157,19 @@ class Project:
         return os.path.join(folder, found[0]) if found else None
 
     def needless(self, environment: dict[str, Any]) -> list[str]:
-        """Return the settings of an environment that mean nothing here: there is no SSH, and there are no virtualenvs."""
+        """Return the settings of an environment without an effect here: there is no SSH, and there are no virtualenvs."""
         options = environment.get("options") or {}
         return [key for key in NEEDLESS if environment.get(key) or options.get(key)]
 
 
 def check_owner(path: str, must_exist: bool = False) -> None:
-    """Refuse a file of a project that somebody else put into a folder in which everybody may make files, such as /tmp.
+    """Refuse a file of a project that another account put into a folder in which every account may make files, such as /tmp.
 
     A project's files are looked for above a topology, and run code: by its hooks, its conf and its requirements.
 
     Args:
         path: The file or folder.
-        must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
+        must_exist: Whether it is about to be used: another account's file can be missing at the check, and there at the use.
 
     Raises:
         ConfigError: It, or a folder above it, belongs to another account than this one, the folder's and root's; or it is

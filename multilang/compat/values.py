@@ -1,4 +1,4 @@
-"""Values that other libraries send and this one refuses, in the form in which those libraries send them, or not at all."""
+"""Values that other libraries send and this one refuses."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def _sequence(value: Any) -> Any:
 _OTHERS: dict[str, Callable[[Any], Any]] = {"Decimal": _decimal, "TaskIds": _sequence}
 
 
-def nowhere(context: Any) -> Callable[[Any, Any], bool]:
-    """Return a function of values and stream that tells whether an emit was refused for its number of values alone.
+def unsubscribed(context: Any) -> Callable[[Any, Any], bool]:
+    """Return a function of values and stream that returns whether an emit was refused for its number of values alone.
 
-    Storm makes a tuple of the values for each task that it goes to. Without a subscriber to a declared stream it makes none,
-    so that a wrong number of values does no harm: programs run there for years without anybody noticing.
+    Storm makes a tuple of the values for each receiving task. Without a subscriber to a declared stream it makes none, so
+    that a wrong number of values has no effect: a program may run there for years.
 
     Args:
-        context: The task's place in the topology, as the handshake tells it.
+        context: The task's context, from the handshake.
     """
     declared = context.get("stream->outputfields") or {}
     targets = context.get("stream->target->grouping") or {}
     unread = {stream: len(fields) for stream, fields in declared.items() if not targets.get(stream)}
 
-    def goes_nowhere(values: Any, stream: Any) -> bool:
+    def is_unsubscribed(values: Any, stream: Any) -> bool:
         number = unread.get("default" if stream is None else stream)
         return number is not None and isinstance(values, list | tuple) and len(values) != number
 
-    return goes_nowhere
+    return is_unsubscribed

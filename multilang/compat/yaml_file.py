@@ -24,10 +24,10 @@ def read_yaml(path: str, change: Callable[[str], str] = str, again: bool = False
     Args:
         path: The file.
         change: A function of its text, whose result is read.
-        again: Whether a key may come again in its map, and only the last one counts.
+        again: Whether a key may be repeated in its map, and only the last one counts.
 
     Raises:
-        TopologyError: A key comes again.
+        TopologyError: A key is repeated.
         ConfigError: It can't be read.
     """
     yaml = imported("yaml", "storm", f"reading {path}", package="PyYAML")

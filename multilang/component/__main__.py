@@ -1,7 +1,7 @@
 """Run the process of one task of a topology: ``python -m multilang.component MODULE:NAME [--submitted FILE]``.
 
-Every task of a topology is started by the same command, which names the place of the topology; the handshake says which
-component this task is. FILE describes the topology that was submitted (topology.identity).
+All tasks of a topology have the same command, which names the topology's place; the handshake names the task's
+component. FILE describes the topology that was submitted (topology.identity).
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ else:
             made = super().__call__(*arguments, **named)
             if isinstance(made, Component):
                 key = id(made)  # beside it, where no copy, pickle or comparison sees it
-                gone = ref(made, lambda _: _MADE.pop(key, None))
-                _MADE[key] = gone, arguments, named, made.__dict__.copy()
+                finalizer = ref(made, lambda _: _MADE.pop(key, None))
+                _MADE[key] = finalizer, arguments, named, made.__dict__.copy()
             return made
 
 
@@ -186,7 +186,7 @@ class Component(metaclass=_Noted):
         self._collector.log(str(message), number)
 
     def report_error(self, message: object) -> None:
-        """Show an error in Storm's log and UI; the process goes on."""
+        """Show an error in Storm's log and UI; the process continues."""
         self._collector.report_error(str(message))
 
     def report_metric(self, name: str, params: Any) -> None:
@@ -239,7 +239,7 @@ class Component(metaclass=_Noted):
         self.context = context
         timers = _timers_of(collector)
         if timers is not None and timers.clock is not SYSTEM_CLOCK:
-            # A ``clock`` method of the user's own class gives way to virtual time alone.
+            # Only virtual time replaces a ``clock`` method of the user's class.
             has_own = type(self).clock is not SYSTEM_CLOCK
             if not (has_own and isinstance(timers.clock, MovableClock)):
                 self.clock = timers.clock
@@ -253,7 +253,7 @@ class Component(metaclass=_Noted):
         self.close()
 
     def _runner_gave_up(self) -> None:
-        """Release what others wait for; the runner calls this when the component died and the process lives on.
+        """Release what others wait for; the runner calls this when the component died and its process did not.
 
         It does nothing unless it is overridden: the end of a process would release all.
         """
@@ -284,7 +284,7 @@ def end(component: Component) -> None:
 
 
 def give_up(component: Component) -> None:
-    """Let a component that died, in a process that lives on, release what others wait for; ``close`` is not called."""
+    """Let a component that died, though its process did not, release what others wait for; ``close`` is not called."""
     component._runner_gave_up()
 
 
@@ -294,7 +294,7 @@ def collector_of(component: Component) -> Any:
 
 
 def made_with(component: Component) -> tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]:
-    """Return the arguments that a component was made with, by position and by name, and the attributes that it had then.
+    """Return the positional and named arguments that a component was made with, and its attributes right after that.
 
     Of a copy nothing is known: it has no arguments, and the attributes that it has now.
     """

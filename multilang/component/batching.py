@@ -25,7 +25,7 @@ class BatchingBolt(AnchoredBolt):
 
     A group is due when it holds ``batch_size`` tuples, or at the ``ticks_between_batches``-th tick. Emits are anchored
     to the whole group. When ``process_batch`` returns, the group's tuples are acked, except those that it failed
-    itself. When it raises, the group's tuples that are not acked yet fail, and the other groups go on. Tuples that are
+    itself. When it raises, the group's tuples that are not acked yet fail; the other groups are not affected. Tuples
     still collected when the process ends are neither acked nor failed: they time out and are replayed.
     """
 
@@ -136,7 +136,7 @@ class BatchingBolt(AnchoredBolt):
 class LingeringBolt(BatchingBolt):
     """A BatchingBolt whose tuples wait for one another for a moment only: a group is due ``linger_secs`` after its first.
 
-    At most half of ``topology.max.spout.pending`` wait, so that a spout goes on with the other half.
+    At most half of ``topology.max.spout.pending`` wait, so that a spout can still emit the other half.
 
     Attributes:
         linger_secs: The longest time for which a tuple waits for others.
@@ -148,7 +148,7 @@ class LingeringBolt(BatchingBolt):
 
     @property
     def acks_by_itself(self) -> bool:  # type: ignore[override]
-        """True if its tuples wait for a moment only, and not for a roll of a file that comes in minutes."""
+        """True if its tuples wait for a moment only, and not for minutes until a file is rolled."""
         return self.linger_secs <= _MOMENT_SECS
 
     _by_ticks = False
@@ -161,7 +161,7 @@ class LingeringBolt(BatchingBolt):
         super().process(tup)
 
     def process_tick(self, tup: Tuple) -> None:
-        """Do nothing: what waits is due by its timer."""
+        """Do nothing: the groups are due by their timer."""
 
     def _flush(self) -> None:
         self._armed = False

@@ -24,21 +24,21 @@ class Bolt(Component):
     """A bolt that decides everything itself: anchors, and the ack or fail of each tuple (Storm's IBolt).
 
     A FailedException from ``process`` fails the tuple. Any other exception is reported and ends the process, so that
-    Storm starts it again and its tuples are replayed, unless ``on_exception`` says otherwise.
+    Storm restarts it and its tuples are replayed, unless ``on_exception`` has another value.
     """
 
     acks_ticks: ClassVar[bool] = True
     """True if a tick is acked when ``process_tick`` returns; if not, ``process_tick`` acks it, now or later."""
 
     on_exception: ClassVar[str] = END
-    """The effect of an exception from ``process``: ``"end"`` reports it and ends the process, so that Storm starts it again;
-    ``"fail"`` reports it and fails the tuple, and the process goes on; ``"fail and end"`` fails the tuple first."""
+    """The effect of an exception from ``process``: ``"end"`` reports it and ends the process, so that Storm restarts it;
+    ``"fail"`` reports it and fails the tuple, and the process continues; ``"fail and end"`` fails the tuple first."""
 
     acks_by_itself: ClassVar[bool] = False
     """True if each tuple is acked or failed in ``process``, or a moment later, whatever tuples come after it.
 
-    What it gets may then travel in larger blocks (see multilang.exchange.choice). Where a subclass has another ``process`` than the
-    class that says so, it says so again if it is true."""
+    What it gets may then travel in larger blocks (see multilang.exchange.choice). A subclass that overrides ``process``
+    must set it again."""
 
     holds_tuples: ClassVar[bool] = False
     """True if it acks a tuple only when a window ends, however late that is; ``held_tuples`` returns these tuples.
@@ -182,7 +182,7 @@ class Bolt(Component):
         except Exception as error:
             if self.on_exception != FAIL:
                 raise
-            report_exception(self, error, None, _IN_TIMER)  # user code: as in process, the task goes on
+            report_exception(self, error, None, _IN_TIMER)  # user code: as in process, the task continues
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]
         super()._attach(collector, conf, context)
@@ -223,10 +223,11 @@ class AnchoredBolt(Bolt):
 class BasicBolt(AnchoredBolt):
     """The common pattern: emits are anchored to the tuple, which is acked when ``process`` returns.
 
-    Any exception from ``process`` is reported and fails the tuple; the process goes on, unless ``on_exception`` says otherwise.
-    (This is Storm's IBasicBolt, with the failure handling of Storm's storm.py.) ``process_many`` is the same for all of its tuples: what it emits is
-    anchored to all, which are acked when it returns, unless it did so itself, and fail when it raises. FailedException fails the tuple without a report. An exception from
-    a timer's callback is reported, too, and the process goes on.
+    Any exception from ``process`` is reported and fails the tuple; the process continues, unless ``on_exception`` has
+    another value. FailedException fails the tuple without a report. (This is Storm's IBasicBolt, with the failure
+    handling of Storm's storm.py.) The emits of ``process_many`` are anchored to all of its tuples, which are acked when
+    it returns, unless it did so itself, and fail when it raises. An exception from a timer's callback is reported, too,
+    and the process continues.
     """
 
     on_exception = FAIL

@@ -80,7 +80,7 @@ class Collector(ABC):
 
     @abstractmethod
     def report_error(self, message: str) -> None:
-        """Report an error to the log and Storm's UI; the task goes on."""
+        """Report an error to the log and Storm's UI; the task continues."""
 
     @abstractmethod
     def report_metric(self, name: str, params: Any) -> None:
@@ -131,8 +131,8 @@ class BoltCollector(Collector):
     def received(self, tup: Tuple | str) -> Tuple:
         """Return the unfinished input that ``tup`` (or a copy, or its id) stands for, or raise the error of ``ack``."""
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        """Return an ``ack`` that only adds to ``kept`` what ``finish`` needs later; it acks a tick at once."""
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        """Return an ``ack`` that only adds to ``deferred`` what ``finish`` needs later; it acks a tick at once."""
 
         def ack(given: Tuple | str) -> None:
             tup = self.received(given) if isinstance(given, str) or not given.unfinished else given
@@ -140,14 +140,14 @@ class BoltCollector(Collector):
                 self.ack(tup)
                 return
             tup.unfinished = False
-            kept.append(tup)
+            deferred.append(tup)
 
         return ack
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
-        """Ack or fail the inputs that a deferred ack kept, and empty ``kept``."""
-        settle, tups = self.ack if ok else self.fail, kept[:]
-        kept.clear()
+    def finish(self, deferred: list[Any], ok: bool) -> None:
+        """Ack or fail the inputs in ``deferred``, and empty it."""
+        settle, tups = self.ack if ok else self.fail, deferred[:]
+        deferred.clear()
         for tup in tups:
             tup.unfinished = True
             settle(tup)
@@ -180,7 +180,7 @@ class SpoutCollector(Collector):
         settles_in_rounds: True if acks and fails come only after a whole round of emits, as in a Spark job.
         keeps_position: True if the engine stores the spout's position and calls ``seek``, as in checkpoints of exact
             alignment.
-        replays_by_position: True if the engine replays by ``seek``, so that no tuple need be kept for a replay.
+        replays_by_position: True if the engine replays by ``seek``, so that no tuple need be stored for a replay.
         acks_at_once: True if an emit acks its tuple at once by ``acked``, as there are no ackers.
     """
 

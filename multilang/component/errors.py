@@ -6,7 +6,7 @@ from multilang.errors import MultilangError
 
 
 class FailedException(MultilangError):
-    """Raise it in ``process`` to fail the tuple: it is replayed, and the process goes on (Storm's FailedException)."""
+    """Raise it in ``process`` to fail the tuple: it is replayed, and the process continues (Storm's FailedException)."""
 
 
 class ReportedFailedException(FailedException):
@@ -14,7 +14,7 @@ class ReportedFailedException(FailedException):
 
 
 class ConfigError(MultilangError, ValueError):
-    """A value of the topology's conf, a component's declaration, or a file that the user names, is wrong; the message says what to write.
+    """A value of the topology's conf, a component's declaration, or a file that the user names, is wrong.
 
     Attributes:
         is_unset: True: a setting that every task needs is not in the conf; it may be given when the topology is submitted.
@@ -28,7 +28,7 @@ class ConfigError(MultilangError, ValueError):
 
 
 class UnrecoverableError(MultilangError):
-    """A task can't go on, and starting it again would not help, so that the topology ends."""
+    """A task can't continue, and a restart would not help, so that the topology ends."""
 
     is_explained = True
 

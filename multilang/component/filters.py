@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 class BoltFilter(BoltCollector):
     """A collector around another: the given calls in place of the other's, and the other's for the rest.
 
-    An ``emit`` alone is enough: the calls that emit, and aren't given, then go through it. They are given where a way of
-    their own is faster. Likewise, all calls that ack or fail go through an ``ack`` or a ``fail`` that is given.
+    An ``emit`` alone is enough: the other calls that emit then use it, unless they are given because theirs is faster.
+    Likewise, all calls that ack or fail use an ``ack`` or a ``fail`` that is given.
 
     Args:
-        inner: The collector that it stands around.
+        inner: The other collector.
         emit: The emit.
         emit_anchored: The emit of basic bolts.
         emit_many: The emit of many tuples.
@@ -68,14 +68,14 @@ class BoltFilter(BoltCollector):
         else:
             self._inner.settle_many(tups, ok)
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        return super().deferred_ack(kept) if self._settles else self._inner.deferred_ack(kept)
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        return super().deferred_ack(deferred) if self._settles else self._inner.deferred_ack(deferred)
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
+    def finish(self, deferred: list[Any], ok: bool) -> None:
         if self._settles:
-            super().finish(kept, ok)
+            super().finish(deferred, ok)
         else:
-            self._inner.finish(kept, ok)
+            self._inner.finish(deferred, ok)
 
     def log(self, message: str, level: int = 2) -> None:
         self._inner.log(message, level)

@@ -36,7 +36,7 @@ def storm_level(level: int) -> int:
 
 
 def install(connection: ChildConnection, level: int) -> None:
-    """Send the root logger's records from ``level`` (logging's number) on to Storm's log."""
+    """Send the root logger's records to Storm's log, from ``level`` (logging's number) up."""
     root = logging.getLogger()
     root.addHandler(StormHandler(connection))
     root.setLevel(level)

@@ -17,7 +17,7 @@ else:
 class Tuples(Base):
     """Tuples of one stream of one task, in order: a sequence that is never empty.
 
-    Where they came in a block, a tuple is made when it is asked for. ``column`` and ``rows`` need none.
+    If they arrived in a block, a tuple is made when it is asked for. ``column`` and ``rows`` need none.
     """
 
     __slots__ = ()

@@ -61,7 +61,7 @@ class Endpoint:
         self.url = f"http://{host}:{self._server.port}/metrics"
 
     def close(self) -> None:
-        """Serve no more."""
+        """Close the endpoint."""
         self._server.close()
 
     async def _respond(self, request: Request) -> bytes:
@@ -70,7 +70,7 @@ class Endpoint:
 
         from multilang.listening.http import answer
 
-        head, said = request.head, []
+        head, started = request.head, []
         environ = {
             "REQUEST_METHOD": head.method,
             "PATH_INFO": head.path,
@@ -78,8 +78,8 @@ class Endpoint:
             "HTTP_ACCEPT": head.fields.get("accept", ""),
             "HTTP_ACCEPT_ENCODING": head.fields.get("accept-encoding", ""),
         }
-        body = b"".join(self._app(environ, lambda *start: said.extend(start)))
-        status, fields = said
+        body = b"".join(self._app(environ, lambda *start: started.extend(start)))
+        status, fields = started
         return answer(HTTPStatus(int(status[:3])), body, dict(fields))
 
 

@@ -1,7 +1,7 @@
-"""Writing down what a spout emits, and what becomes of it: ``multilang.record`` in the conf (docs/testing.md).
+"""Recording of a spout's emits, acks and fails: ``multilang.record`` in the conf (docs/testing.md).
 
-Every task appends whole lines to one file, each by a single write, so that the lines of tasks in other processes stay
-whole, and a task that dies loses none that it has written.
+Every task appends whole lines to one file by single writes, so that the lines of tasks in several processes don't mix,
+and a task that dies loses none that it has written.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Recorder:
     """Writes one task's emits, acks and fails.
 
     Args:
-        spout: The spout, whose clock tells the times.
-        path: The file, which is there already.
+        spout: The spout, by whose clock times are recorded.
+        path: The file, which must exist.
         start: The instant of the spout's clock from which times are counted, in seconds.
         context: The task's context.
 
@@ -67,23 +67,23 @@ class Recorder:
         self._under_way: set[Any] = set()  # ids of the source's items that were emitted, and not acked yet
 
     def around(self, inner: SpoutCollector) -> SpoutCollector:
-        """Return a collector that writes down what is emitted by it."""
+        """Return a collector that records its emits."""
         return _RecordedCollector(inner, self)
 
     def wrap(self, call: Callable[[Any], object], what: str) -> Callable[[Any], None]:
-        """Return a function that writes down an ack or a fail, and then calls the spout's."""
+        """Return a function that records an ack or a fail, and then calls the spout's."""
 
-        def told(tup_id: Any) -> None:
+        def recorded(tup_id: Any) -> None:
             self._add(f'"{what}":{dumps(tup_id)}')
             if what == "ack":
                 self._under_way.discard(self._key(tup_id))
             call(tup_id)
             self.flush()
 
-        return told
+        return recorded
 
     def flushed(self, call: Callable[[], Any]) -> Callable[[], Any]:
-        """Return a function that calls ``call``, and writes what was gathered meanwhile."""
+        """Return a function that calls ``call``, and then writes the lines that were gathered."""
 
         def called() -> Any:
             try:
@@ -106,7 +106,7 @@ class Recorder:
         try:
             line = f'"emit":{dumps(values)},"id":{dumps(tup_id)}'
         except (TypeError, ValueError, UnserializableValue):
-            return -1  # the collector says what is wrong with it
+            return -1  # the collector raises an error for it
         if stream not in (None, _DEFAULT):
             line += f',"stream":{dumps(stream)}'
         if direct_task is not None:
@@ -120,7 +120,7 @@ class Recorder:
         return len(self._lines) - 1
 
     def undo(self, place: int) -> None:
-        """Take an emit back, because it was refused."""
+        """Remove an emit that was refused."""
         if 0 <= place < len(self._lines):
             del self._lines[place]
 
@@ -133,8 +133,6 @@ class Recorder:
 
 
 class _RecordedCollector(SpoutCollector):
-    """The collector of a spout that is recorded."""
-
     def __init__(self, inner: SpoutCollector, recorder: Recorder) -> None:
         super().__init__(inner.scope, inner.reported)
         self.to_parent = inner.to_parent

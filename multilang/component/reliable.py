@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from multilang.protocol.outputs import Outputs
 
     _Sent: TypeAlias = tuple[Values, str | None, int | None, int]
-    """A tuple in flight: its values (see ``_kept``), its stream, the task of a direct emit, and how often it failed."""
+    """A tuple in flight: its values (see ``_frozen``), its stream, the task of a direct emit, and its number of failures."""
 
 MAX_SPOUT_PENDING = "topology.max.spout.pending"
 
@@ -31,28 +31,28 @@ _SECOND_DELAY_SECS = 0.1  # before the second replay, at least
 
 
 class ReliableSpout(Spout):
-    """Keeps what it emitted until it is acked, and emits it again when it fails.
+    """Stores each emitted tuple until it is acked, and replays it when it fails.
 
     A failed tuple is replayed at once, or after ``replay_delay_secs`` seconds. If it fails again, it is replayed after a
-    pause, 0.1 seconds or twice ``replay_delay_secs``, which doubles each further time up to ``max_replay_delay_secs``, until
-    it is acked. What is replayed is what was emitted, even if a list or dict in it was
-    changed since. A tuple that fails again and again is told in a warning of the log. With ``max_replays`` it is given up
-    after so many replays: ``gave_up`` is called, which reports it. A failure together with the other tuples of a block is
-    not counted, since another one may be the cause; the tuple is then emitted again alone.
+    pause, 0.1 seconds or twice ``replay_delay_secs``, which doubles each further time up to ``max_replay_delay_secs``,
+    until it is acked. A replay has the emitted values, even if a list or dict in them was changed since. The log warns
+    of a tuple that fails again and again. With ``max_replays`` it is given up after so many replays: ``gave_up`` is
+    called, which reports it. A failure together with the other tuples of a block is not counted, since another one may
+    be the cause; the tuple is then replayed alone.
 
-    A task never has more than ``topology.max.spout.pending`` tuples under way, including those that wait for their
+    A task never has more than ``topology.max.spout.pending`` tuples in flight, including those that wait for their
     replay. Further tuples of the same ``next_tuple`` are held back and sent, in their order, when others are acked;
     ``next_tuple`` is not called before. Only an emit with ``need_task_ids`` is sent beyond the limit, because its
     caller waits for the answer. (In a Spark job the rounds are the bound instead.)
 
-    All of this is in the process's memory. When the process dies, the source must deliver again what was in flight. A
+    All of this is in the process's memory. When the process dies, the source must redeliver what was in flight. A
     queue does so by itself. A source that is read by position is read again from where everything before was acked
     (multilang.state.PositionSpout, and PartitionSpout in spark_bridge) or, under exact alignment, committed
     (``position`` of ReplayableSpout).
 
     Attributes:
-        max_replays: How often a tuple is replayed before it is given up; None: until it is acked. A spout that does not set it
-            has that of ``multilang.max.replays`` in the conf, or None.
+        max_replays: The number of replays after which a tuple is given up; None: it is replayed until it is acked.
+            The default is ``multilang.max.replays`` of the conf, or None.
         replay_delay_secs: Seconds before the first replay.
         max_replay_delay_secs: The longest such delay, in seconds.
     """
@@ -65,11 +65,11 @@ class ReliableSpout(Spout):
 
     _sent: dict[Any, _Sent]
     _due: dict[Any, float]  # message id -> when to emit it again (monotonic seconds), in the order of the failures
-    _held: dict[Any, Callable[[list[int]], None] | None]  # those of _sent that wait for room, with their on_task_ids
+    _held: dict[Any, Callable[[list[int]], None] | None]  # those of _sent that are held back, with their on_task_ids
     _outputs: Outputs | None  # checks what is held back
-    _repeats: Repeats | None  # tells of tuples that fail again and again
+    _repeats: Repeats | None  # warns of tuples that fail again and again
     _serial: int
-    _most: float  # the most tuples under way
+    _most: float  # the most tuples in flight
     _emits_plainly: bool  # no subclass does more in emit
 
     def check_conf(self, conf: dict[str, Any]) -> None:
@@ -80,7 +80,7 @@ class ReliableSpout(Spout):
         """Note that the tuple of ``tup_id`` was fully processed, at its first attempt or a later one."""
 
     def gave_up(self, tup_id: Any, values: Values, failures: int) -> None:
-        """Handle a tuple that is not replayed any more; override it to keep the tuple, so that it isn't lost.
+        """Handle a tuple that is not replayed any more; override it to store the tuple, so that it isn't lost.
 
         Args:
             tup_id: Its message id.
@@ -100,20 +100,20 @@ class ReliableSpout(Spout):
         need_task_ids: bool = False,
         on_task_ids: Callable[[list[int]], None] | None = None,
     ) -> list[int] | None:
-        """Send a tuple as Spout.emit does, and keep it until it is acked; ``tup_id`` is a serial number by default."""
+        """Send a tuple as Spout.emit does, and store it until it is acked; ``tup_id`` is a serial number by default."""
         if tup_id is None:
             self._serial = tup_id = self._serial + 1
         key = key_of(tup_id)
         sent = self._sent
         if key in sent:
             raise LocalProtocolError(
-                f"component {self.context.component!r}: the message id {tup_id!r} is under way already; "
+                f"component {self.context.component!r}: the message id {tup_id!r} is in flight already; "
                 "use another id, or wait until it is acked"
             )
         if len(sent) >= self._most and (direct_task is not None or not need_task_ids):
             return self._hold(values, key, stream, direct_task, need_task_ids, on_task_ids)
-        # It is kept before it is sent: without ackers Storm acks it at once, before emit returns.
-        sent[key] = (_kept(values), stream, direct_task, 0)
+        # It is stored before it is sent: without ackers Storm acks it at once, before emit returns.
+        sent[key] = (_frozen(values), stream, direct_task, 0)
         try:
             return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids, on_task_ids)
         except Exception:
@@ -123,38 +123,38 @@ class ReliableSpout(Spout):
     def emit_many(
         self, rows: Iterable[Values], tup_ids: Iterable[Any] | None = None, stream: str | None = None
     ) -> None:
-        """Send tuples as Spout.emit_many does, and keep them until they are acked."""
+        """Send tuples as Spout.emit_many does, and store them until they are acked."""
         if tup_ids is None:
             for values in rows:
                 self.emit(values, None, stream)
             return
-        rows, ids = [_kept(values) for values in rows], list(tup_ids)
-        has_room = len(ids) <= self._most - len(self._sent)
-        if self._emits_plainly and has_room and len(rows) == len(ids) and self._all_new(ids):
+        rows, ids = [_frozen(values) for values in rows], list(tup_ids)
+        fits = len(ids) <= self._most - len(self._sent)
+        if self._emits_plainly and fits and len(rows) == len(ids) and self._all_new(ids):
             self._emit_all(rows, ids, stream)
             return
         for values, tup_id in zip(rows, ids, strict=True):
             self.emit(_emitted(values), tup_id, stream)
 
     def _all_new(self, ids: list[Any]) -> bool:
-        """Return whether these may be message ids, no two of which are equal, and none is under way."""
+        """Return whether these may be message ids, are all different, and none is in flight."""
         if not _ID_TYPES.issuperset(map(type, ids)):
             return False
         return len(set(ids)) == len(ids) and self._sent.keys().isdisjoint(ids)
 
     def _emit_all(self, rows: list[Values], ids: list[Any], stream: str | None) -> None:
-        """Send tuples for which there is room; each is kept before it is sent, as in ``emit``."""
+        """Send tuples that stay within the limit; each is stored before it is sent, as in ``emit``."""
         sent = self._sent
         last: Any = None
 
-        def kept() -> Iterator[Values]:
+        def held() -> Iterator[Values]:
             nonlocal last
             for last, values in zip(ids, rows, strict=True):
                 sent[last] = (values, stream, None, 0)
                 yield _emitted(values)
 
         try:
-            self._collector.emit_many(kept(), ids, stream)  # which takes a row when those before it are sent
+            self._collector.emit_many(held(), ids, stream)  # which takes a row when those before it are sent
         except Exception:
             sent.pop(last, None)
             raise
@@ -185,10 +185,9 @@ class ReliableSpout(Spout):
             delay = max(2 * delay, _SECOND_DELAY_SECS) * 2.0 ** min(failures - 2, 1000)
         self._due[key] = self.clock() + min(delay, self.max_replay_delay_secs)
         if failures >= _MANY_FAILURES:
-            self._tell_failing(tup_id, _emitted(values), failures)
+            self._warn_of_failures(tup_id, _emitted(values), failures)
 
-    def _tell_failing(self, tup_id: Any, values: Values, failures: int) -> None:
-        """Log that a tuple fails again and again, and repetitions of it as a count."""
+    def _warn_of_failures(self, tup_id: Any, values: Values, failures: int) -> None:
         if self._repeats is None:
             from multilang.component.repeats import Repeats
 
@@ -227,7 +226,7 @@ class ReliableSpout(Spout):
 
     @property
     def held_back(self) -> int:
-        """The number of tuples that were emitted and wait until fewer are under way."""
+        """The number of tuples that were emitted and wait until fewer are in flight."""
         return len(self._held)
 
     @property
@@ -257,7 +256,7 @@ class ReliableSpout(Spout):
         need_task_ids: bool,
         on_task_ids: Callable[[list[int]], None] | None,
     ) -> list[int] | None:
-        """Keep a tuple as it is now until there is room; what is wrong with it is raised at once."""
+        """Hold a tuple back, as it is now; an error in it is raised at once."""
         from multilang.protocol.messages import DEFAULT_STREAM
 
         if self._outputs is None:
@@ -272,25 +271,25 @@ class ReliableSpout(Spout):
         return [task] if need_task_ids and task is not None else None
 
     def _release(self) -> None:
-        """Send tuples that were held back while there is room."""
+        """Send tuples that were held back, up to the limit."""
         held = self._held
-        room = self._most - self.under_way
-        while held and room > 0:
+        free = self._most - self.under_way
+        while held and free > 0:
             key = next(iter(held))
             on_task_ids = held.pop(key)
             values, stream, task, _ = self._sent[key]
             self._collector.emit(values, key, stream, task, False, on_task_ids)
-            room -= 1
+            free -= 1
 
 
 class _Text(str):
-    """The values of a tuple that has lists or dicts, as the JSON text that is sent: whatever becomes of those, it stays."""
+    """The values of a tuple that has lists or dicts, as the JSON text that is sent, so that changes of those don't matter."""
 
     __slots__ = ()
 
 
-def _kept(values: Any) -> Any:
-    """Return a tuple's values in a form that nobody can change; ``_emitted`` returns the values."""
+def _frozen(values: Any) -> Any:
+    """Return a tuple's values in an immutable form, from which ``_emitted`` returns them."""
     if not isinstance(values, (list, tuple)):  # a union is slower
         return values  # refused when it is sent: it is no list
     if SCALARS.issuperset(map(type, values)):
@@ -298,15 +297,15 @@ def _kept(values: Any) -> Any:
     try:
         return _Text(dumps(values))
     except (OverflowError, TypeError, ValueError):
-        return values  # refused when it is sent, as everything that this does not look at
+        return values  # refused when it is sent
 
 
-def _emitted(kept: Any) -> Any:
-    return loads(kept) if type(kept) is _Text else kept
+def _emitted(frozen: Any) -> Any:
+    return loads(frozen) if type(frozen) is _Text else frozen
 
 
 def check_replays(spout: Any) -> None:
-    """Raise ConfigError if one of a spout's attributes that say when it replays can't be meant."""
+    """Raise ConfigError if one of a spout's attributes for replays has a wrong value."""
     most = getattr(spout, "max_replays", None)
     if most is not None and (not isinstance(most, int) or isinstance(most, bool) or most < 0):
         raise ConfigError(
@@ -319,7 +318,7 @@ def check_replays(spout: Any) -> None:
 
 
 def key_of(tup_id: Any) -> Any:
-    """Return ``tup_id`` as a key of a dict: it must come back unchanged, so that it is found again."""
+    """Return ``tup_id`` if it can be a key of a dict: it must come back from Storm unchanged."""
     if not isinstance(tup_id, str | int | float):
         raise LocalProtocolError(
             f"the message id {tup_id!r} is a {type(tup_id).__name__}; a reliable spout's ids are strings or numbers"

@@ -1,4 +1,4 @@
-"""Repeated reports: the first is passed on in full, the following ones as a count, with growing pauses."""
+"""Repeated reports: the first is passed on in full, the following ones as a count, with growing pauses between."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ if TYPE_CHECKING:
 FIRST_PAUSE_SECS = 1.0
 LONGEST_PAUSE_SECS = 60.0
 QUIET_SECS = 600.0  # seconds after which a report is new again: by then, a log may have been rotated
-# kinds that are remembered; the oldest is forgotten first, after its count is told
-_MAX_KINDS = 1000
-_MAX_TEXTS = 3  # texts told in full for exceptions of one type from one place: a text may name each tuple's values
+_MAX_KINDS = 1000  # that are remembered; the oldest is removed first, after its count is passed on
+_MAX_TEXTS = 3  # texts passed on in full for exceptions of one type from one place: a text may name each tuple's values
 _DIGITS = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
 
 class Repeats:
-    """Passes new reports on to ``tell(about, text)``, and repeated ones as a count.
+    """Passes new reports on to ``pass_on(about, text)``, and repeated ones as a count.
 
-    The count is told with the first repetition after a pause, which doubles each time; ``tell_due`` tells it without a
-    new repetition, and ``tell_rest`` without the pause. So nothing is lost if ``tell_rest`` is called at the end. Any
+    The count is passed on with the first repetition after a pause, which doubles each time; ``report_due`` needs no
+    new repetition for it, and ``report_rest`` no pause. So nothing is lost if ``report_rest`` is called at the end. Any
     thread may call.
 
-    ``about`` is passed through to ``tell``; it is what ``tell`` needs beside the text, such as the task.
+    ``about`` is what ``pass_on`` needs beside the text, such as the task.
     """
 
-    def __init__(self, tell: Callable[[Any, str], None], now: Callable[[], float] = monotonic) -> None:
-        self._tell = tell
+    def __init__(self, pass_on: Callable[[Any, str], None], now: Callable[[], float] = monotonic) -> None:
+        self._pass_on = pass_on
         self._now = now
         self._kinds: dict[Hashable, _Kind] = {}
         self._lock = allocate_lock()
-        self.untold = 0
-        """The number of reports that were counted and not told yet."""
+        self.unreported = 0
+        """The number of reports that were counted and not passed on yet."""
 
     def report(self, about: Any, text: str, who: Hashable = None, kind: Hashable = None) -> None:
-        """Tell ``text``, or count it when ``who`` reported the same kind before (``kind``, or ``kind_of`` the text)."""
+        """Pass ``text`` on, or count it if ``who`` reported the same kind before (``kind``, or ``kind_of`` the text)."""
         now = self._now()
         key = (who, kind_of(text) if kind is None else kind)
-        said = "" if kind is not None else text[text.rfind("\n", 0, -1) + 1 :].translate(_DIGITS)
+        text_kind = "" if kind is not None else text[text.rfind("\n", 0, -1) + 1 :].translate(_DIGITS)
         with self._lock:
             known = self._kinds.get(key)
             if known is not None and now - known.seen > QUIET_SECS:
@@ -53,65 +52,67 @@ class Repeats:
                     self._count(self._kinds.pop(next(iter(self._kinds))), now)
                 known = self._kinds[key] = _Kind(now)
             known.seen = now
-            if said not in known.texts and len(known.texts) < _MAX_TEXTS:
-                known.texts.add(said)
-                known.told += 1
-                self._tell(about, text)
+            if text_kind not in known.texts and len(known.texts) < _MAX_TEXTS:
+                known.texts.add(text_kind)
+                known.reported += 1
+                self._pass_on(about, text)
                 return
             known.last = about, text.partition("\n")[0]
-            known.untold += 1
-            self.untold += 1
+            known.unreported += 1
+            self.unreported += 1
             if now >= known.due:
                 self._count(known, now)
 
-    def tell_due(self) -> None:
-        """Tell the counts whose pause is over."""
-        if self.untold:
+    def report_due(self) -> None:
+        """Pass on the counts whose pause is over."""
+        if self.unreported:
             now = self._now()
             with self._lock:
                 for known in list(self._kinds.values()):
                     if now >= known.due:
                         self._count(known, now)
 
-    def tell_rest(self) -> None:
-        """Tell all counts, because nothing more comes."""
-        if self.untold:
+    def report_rest(self) -> None:
+        """Pass on all counts, at the end."""
+        if self.unreported:
             with self._lock:
                 for known in self._kinds.values():
                     self._count(known, self._now())
 
     def _count(self, known: _Kind, now: float) -> None:
-        times = known.untold
+        times = known.unreported
         if not times:
             return
         about, head = known.last
         again = "once more" if times == 1 else f"{times:,} times more"
-        known.told += times
-        known.untold = 0
-        self.untold -= times
-        self._tell(about, f"{head} (as before, {again} in {now - known.since:.1f} s; {known.told:,} times in all)")
+        known.reported += times
+        known.unreported = 0
+        self.unreported -= times
+        self._pass_on(
+            about, f"{head} (as before, {again} in {now - known.since:.1f} s; {known.reported:,} times in all)"
+        )
         known.since = now
         known.due = now + known.pause
         known.pause = min(2 * known.pause, LONGEST_PAUSE_SECS)
 
 
 class _Kind:
-    """One kind of report: how often it was told, and how often it came since."""
+    """One kind of report, with the number of reports that were passed on, and of those that were not."""
 
-    __slots__ = ("due", "last", "pause", "seen", "since", "texts", "told", "untold")
+    __slots__ = ("due", "last", "pause", "reported", "seen", "since", "texts", "unreported")
 
     def __init__(self, now: float) -> None:
         self.since = self.seen = now
         self.due = now + FIRST_PAUSE_SECS
         self.pause = 2 * FIRST_PAUSE_SECS
-        self.told = 0
-        self.untold = 0
+        self.reported = 0
+        self.unreported = 0
         self.last: tuple[Any, str] = (None, "")
         self.texts: set[str] = set()
 
 
 def kind_of(text: str) -> str:
-    """Return what a report has in common with its repetitions: the exception's type, with its stack or place, or all of the text.
+    """Return what a report and its repetitions share: the exception's type with its stack or place, or else all text.
 
     The tuple, and the exception's own text, differ each time.
     """

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 _EXITS = (
-    "ends the task, which is started again, without end if it does the same again: raise an exception if something is wrong, return "
-    "when there is nothing more to do here, and say in exhausted() that a spout has no more"
+    "ends the task, which is restarted, without end if it does the same again: raise an exception if something is wrong, return "
+    "when there is nothing more to do here, and return True from exhausted() when a spout has no more"
 )
 _MAX_VALUES = 500  # characters of a tuple's values that are shown
 
@@ -36,17 +36,17 @@ def describe(error: BaseException, component: Component, tup: Tuple | None, wher
         on = f" on tuple {tup.id} from {tup.component!r}, stream {tup.stream!r}, values {values}"
     if where:
         on = f" {where}{on}"
-    said = f"{type(error).__name__} in component {who}{on}: {_text(error)}"
+    text = f"{type(error).__name__} in component {who}{on}: {_text(error)}"
     if not (isinstance(error, MultilangError) and error.is_explained) or error.__cause__ is not None:
-        said += "\n" + "".join(format_exception(type(error), error, error.__traceback__))
-    return masked_text(said)
+        text += "\n" + "".join(format_exception(type(error), error, error.__traceback__))
+    return masked_text(text)
 
 
 def _text(error: BaseException) -> str:
     try:
         if isinstance(error, SystemExit):
-            said = f"{error}; " if isinstance(error.code, str) else ""
-            return f"{said}sys.exit({'' if error.code is None else repr(error.code)}) {_EXITS}"
+            text = f"{error}; " if isinstance(error.code, str) else ""
+            return f"{text}sys.exit({'' if error.code is None else repr(error.code)}) {_EXITS}"
         return str(error)
     except Exception as another:  # noqa: BLE001 - user code: its exception must be reported all the same
         return f"(its text can't be shown: {type(another).__name__})"

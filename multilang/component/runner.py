@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Callable[[Tuple], None]:
     """Initialize ``bolt`` with ``collector`` and return the function that runs one tuple through it.
 
-    An exception from that function ends the task: its runner reports it and starts the task again.
+    An exception from that function ends the task: its runner reports it and restarts the task.
     """
     if bolt.wrapped is not None:
         wrapper: Any = bolt
@@ -147,7 +147,7 @@ def _basic(bolt: Bolt, collector: BoltCollector, process: Callable[[Tuple], None
 
 
 def _ends(bolt: Bolt, collector: BoltCollector, tup: Tuple, error: Exception) -> bool:
-    """Handle an exception as the bolt's ``on_exception`` says, and return whether it ends the task, whose runner reports it."""
+    """Handle an exception by the bolt's ``on_exception``; return whether it ends the task, whose runner reports it."""
     ends = bolt.on_exception != FAIL
     if not ends:
         report_exception(bolt, error, tup)
@@ -193,7 +193,7 @@ class SpoutRunner:
                 self._replay = recorder.flushed(self._replay)
 
     def fail_together(self, id: Any) -> None:
-        """Tell the spout that a tuple failed together with others, any of which may be the cause."""
+        """Call the spout's ``fail`` for a tuple that failed together with others, any of which may be the cause."""
         spout = self._spout
         spout.failing_together = True
         try:
@@ -202,12 +202,12 @@ class SpoutRunner:
             spout.failing_together = False
 
     def activate(self) -> None:
-        """Let the timers run, and tell the spout of its activation."""
+        """Let the timers run, and activate the spout."""
         self.timers.release()
         self._spout.activate()
 
     def deactivate(self) -> None:
-        """Tell the spout of its deactivation, during which no timer runs."""
+        """Stop the timers, and deactivate the spout."""
         self.timers.hold()
         self._spout.deactivate()
 

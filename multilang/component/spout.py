@@ -21,13 +21,13 @@ class Spout(Component):
     _collector: SpoutCollector
 
     fails_alone: ClassVar[bool] = False
-    """True if a tuple that fails must take no other with it, since nobody emits it again (see multilang.exchange.hops)."""
+    """True if a failing tuple must make no other fail, since nobody replays that one (see multilang.exchange.hops)."""
 
     emits_again: ClassVar[bool] = False
-    """True if each tuple that it emits has a message id, and is emitted again when it fails.
+    """True if each tuple that it emits has a message id, and is replayed when it fails.
 
-    What comes of its tuples may then travel in larger blocks (see multilang.exchange.choice). Where a subclass has another ``fail``
-    or ``replay`` than the class that says so, it says so again if it is true."""
+    What comes of its tuples may then travel in larger blocks (see multilang.exchange.choice). A subclass that overrides
+    ``fail`` or ``replay`` must set it again."""
 
     failing_together = False
     """True while ``fail`` is called for one of several tuples that travelled together, any of which may be the cause."""
@@ -53,7 +53,7 @@ class Spout(Component):
         """Note that the tuple emitted with ``tup_id`` was fully processed."""
 
     def fail(self, tup_id: Any) -> None:
-        """Note that the tuple emitted with ``tup_id`` failed or timed out, and emit it again if it matters."""
+        """Note that the tuple emitted with ``tup_id`` failed or timed out, and replay it if it matters."""
 
     def activate(self) -> None:
         """Note that the topology was activated; also called once at the start."""
@@ -69,7 +69,7 @@ class Spout(Component):
         return None
 
     def source_id(self, tup_id: Any) -> Any:
-        """Return the id of the source's item, for a spout that replays with new message ids.
+        """Return the id of the tuple's item in the source, for a spout that replays with new message ids.
 
         A tuple counts as lost when none of its message ids is acked.
         """
@@ -144,7 +144,7 @@ class Spout(Component):
         self._collector.emit_many(rows, tup_ids, stream)
 
     def replay(self) -> bool:
-        """Emit a tuple that is due again, and return whether there was one.
+        """Replay a tuple that is due, and return whether there was one.
 
         Called before each ``next_tuple``, which is called only when this returns False.
         """

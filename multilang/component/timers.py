@@ -8,7 +8,7 @@ timers costs its engine one look at an empty list.
   a later turn, even with a delay of 0, so that tuples come in between.
 - A repeated timer keeps to its grid: it is due at the instant of its first call plus a whole number of periods. If it
   is late it runs once, however many periods it missed.
-- A cancelled timer never runs. Timers end with the task: a task that is started again has none.
+- A cancelled timer never runs. Timers end with the task: a restarted task has none.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Scope:
         self.anchors: Sequence[Tuple] = ()
 
     def leave_tuple(self) -> None:
-        """Forget the tuple in process, since the call that follows works on none."""
+        """Clear the tuple in process, since the call that follows works on none."""
         self.current = None
         self.anchors = ()
 
@@ -89,7 +89,7 @@ class TimerHandle:
         return self._timers is not None
 
     def cancel(self) -> None:
-        """See to it that its callback is not called any more; nothing happens if that is so already."""
+        """Have its callback not called any more; nothing happens if the timer is over already."""
         timers = self._timers
         if timers is not None:
             timers.cancelled(self)
@@ -113,11 +113,11 @@ class TaskTimers:
         clock: The clock of the task's component.
         heap: The pending timers, and cancelled ones; an empty list means that there is nothing to do.
         next_due: The instant of the next call, infinity if there is none.
-        is_idle: Says of a tuple whether it came of ticks alone.
-        awaited: The number of pending timers that a run which waits for its end waits for: those that are called once
-            and were not set by another timer, nor at a tick.
+        is_idle: Returns whether a tuple came of ticks alone.
+        awaited: The number of pending timers for which the end of a run waits: those that are called once and were not
+            set by another timer, nor at a tick.
         on_awaited: Called with True when there is the first awaited timer since it was last called with False.
-        told: The argument of its last call.
+        awaited_reported: The argument of its last call.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class TaskTimers:
             scope: The scope of the task's collectors.
             clock: The clock by which timers are due.
             wake: Is called with ``next_due`` when that becomes earlier than at its last call.
-            is_idle: Says of a tuple whether it came of ticks alone.
+            is_idle: Returns whether a tuple came of ticks alone.
             thread: The only thread that may set timers; None if the engine has no other.
             now: Returns the instant from which delays are counted, if that is not the clock's.
         """
@@ -144,7 +144,7 @@ class TaskTimers:
         self.next_due = NEVER
         self.awaited = 0
         self.on_awaited: Callable[[bool], object] | None = None
-        self.told = False
+        self.awaited_reported = False
         self.announced = NEVER
         self._scope = scope
         self._wake = wake
@@ -179,7 +179,7 @@ class TaskTimers:
         if self._thread is not None and get_ident() != self._thread:
             raise LocalProtocolError(
                 f"component {owner.context.component!r} sets a timer in a thread of its own, where set_timer can't be "
-                "called; put what the thread finds into a queue, at which a timer looks that process or initialize set"
+                "called; put what the thread finds into a queue, which a timer that process or initialize set reads"
             )
         if not _is_secs(delay_secs):
             raise ConfigError(f"set_timer({delay_secs!r}, ...): the delay is a number of seconds from 0")
@@ -195,14 +195,14 @@ class TaskTimers:
         self._push(handle)
         if awaited:
             self.awaited += 1
-            if not self.told and self.on_awaited is not None:
-                self.told = True
+            if not self.awaited_reported and self.on_awaited is not None:
+                self.awaited_reported = True
                 self.on_awaited(True)
         self._settle()
         return handle
 
     def cancelled(self, handle: TimerHandle) -> None:
-        """Take note that a timer was cancelled; it stays in the heap until it would be due, or is in the way."""
+        """Note that a timer was cancelled; it stays in the heap until it would be due, or until many are cancelled."""
         self._over(handle)
         self._cancelled += 1
         heap = self.heap
@@ -269,7 +269,7 @@ class TaskTimers:
         return self._serial
 
     def fire(self, handle: TimerHandle) -> None:
-        """Call the callback of a timer that ``take`` returned. Its emits are anchored to nothing by themselves."""
+        """Call the callback of a timer that ``take`` returned; its emits have no anchors by default."""
         run, callback = handle._run, handle.callback
         assert run is not None
         assert callback is not None
@@ -309,10 +309,10 @@ class TaskTimers:
             self._cancelled = 0
             self._settle()
 
-    def tell_none_awaited(self) -> None:
+    def report_none_awaited(self) -> None:
         """Call ``on_awaited`` with False if there are no awaited timers any more."""
-        if self.told and not self.awaited and self.on_awaited is not None:
-            self.told = False
+        if self.awaited_reported and not self.awaited and self.on_awaited is not None:
+            self.awaited_reported = False
             self.on_awaited(False)
 
     # ---- inside ----
@@ -328,7 +328,7 @@ class TaskTimers:
             self.awaited -= 1
 
     def _settle(self) -> None:
-        """Bring ``next_due`` up to date."""
+        """Update ``next_due``."""
         heap = self.heap
         while heap and (heap[0][2]._timers is None or heap[0][2].due != heap[0][0]):
             heappop(heap)
@@ -340,8 +340,8 @@ class TaskTimers:
             self.announced = due
             self._wake(due)
 
-    def woken(self, due: float) -> bool:
-        """Return whether a call of ``wake`` with ``due`` still holds; then it is over, and ``run_due`` is to be called."""
+    def take_wakeup(self, due: float) -> bool:
+        """Return whether the last call of ``wake`` was for ``due``, so that ``run_due`` must be called now."""
         if due != self.announced:
             return False
         self.announced = NEVER

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Wrapper(Bolt):
-    """A bolt around a component, which a topology's transformation puts in its place (see topology.transform).
+    """A bolt around a component, by which a topology's transformation replaces it (see topology.transform).
 
-    A subclass's ``start`` says what happens to a tuple, with as few calls as possible. It starts the wrapped bolt with
-    its own collector, or with a BoltFilter around it, which changes ``emit``, ``ack`` or ``fail``.
+    A subclass's ``start`` returns the function that runs a tuple, with as few calls as possible. It starts the wrapped
+    bolt with its own collector, or with a BoltFilter around it, which changes ``emit``, ``ack`` or ``fail``.
 
     Args:
         wrapped: The component, as its topology declares it.

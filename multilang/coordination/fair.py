@@ -178,8 +178,8 @@ class KeyedFairBolt(Wrapper):
                 tup = None
                 if timers.heap:
                     timers.run_due()
-                if timers.told:
-                    timers.tell_none_awaited()
+                if timers.awaited_reported:
+                    timers.report_none_awaited()
         except Exception as error:  # noqa: BLE001 - it ends the process, as it would in the main thread
             report_exception(self.wrapped, error, tup, "in the thread of KeyedFairBolt")
             if tup is not None:

@@ -85,7 +85,7 @@ class ProgramBolt(Bolt):
             tied=self._collector.takes_threads,
         )
         self._conn = self._program.conn
-        self._program.talk(lambda: self._conn.pid is not None)
+        self._program.run_until(lambda: self._conn.pid is not None)
         self._ask()  # its first ack shows whether it answers heartbeats at all
 
     def process(self, tup: Tuple) -> None:
@@ -97,7 +97,7 @@ class ProgramBolt(Bolt):
         self._is_settled = False
         try:
             self._conn.tuple(id, tup.component, tup.stream, tup.task, tup.values)
-            self._program.talk(
+            self._program.run_until(
                 lambda: id not in self._conn.unfinished,
                 f"ack or fail the tuple {tup.values!r}, as it does in this step before it is given the next one,",
             )
@@ -125,10 +125,10 @@ class ProgramBolt(Bolt):
         """Read the rest of the program's messages about the tuples that it has finished."""
         if self._beat not in self._conn.unfinished:
             self._ask()
-            self._program.talk(lambda: self._beat not in self._conn.unfinished, "answer a heartbeat")
+            self._program.run_until(lambda: self._beat not in self._conn.unfinished, "answer a heartbeat")
         else:
             # It ignores heartbeats, which Storm would not allow: only what it has written by now can be read.
-            self._program.talk(lambda: True)
+            self._program.run_until(lambda: True)
         self._is_settled = True
 
     def _do(self, message: Message) -> None:

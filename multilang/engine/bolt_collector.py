@@ -1,7 +1,7 @@
-"""The collector of a bolt that lives in this process.
+"""The collector of a bolt in this process.
 
 ``emit``, ``ack`` and ``fail`` are closures over everything that they need, one set for each task, since they are called
-several times per tuple, and a component's own ``emit`` *is* such a closure. Anything that looks wrong is handed to the
+several times per tuple, and a component's own ``emit`` *is* such a closure. Any suspicious call is passed to the
 child's end of the wire, which raises the same error as in a process of its own.
 """
 
@@ -53,18 +53,18 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._emitter.received(tup, "ack")
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        """Return an ack for later, which keeps the root and the edge of each tuple in ``kept``.
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        """Return an ack for later, which adds the root and the edge of each tuple to ``deferred``.
 
-        Plain numbers, unlike tuples, are no work for the garbage collector.
+        Plain numbers, unlike tuples, cost the garbage collector nothing.
         """
-        emitter, now, append = self._emitter, self.ack, kept.append
+        emitter, now, append = self._emitter, self.ack, deferred.append
 
         def ack(tup: Any) -> None:
             if type(tup) is not LocalTuple or not tup.unfinished:
                 tup = emitter.received(tup, "ack")
             root = tup.root
-            if not root:  # a tick, or anchored to nothing: no spout hears of it
+            if not root:  # a tick, or anchored to nothing: it belongs to no spout's tuple
                 now(tup)
                 return
             tup.unfinished = False
@@ -75,13 +75,13 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
 
         return ack
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
+    def finish(self, deferred: list[Any], ok: bool) -> None:
         stats, ack, fail = self._emitter.stats, self._links.ack, self._links.fail
         if ok:
-            stats.acked += len(kept) // 2
+            stats.acked += len(deferred) // 2
         else:
-            stats.failed += len(kept) // 2
-        pairs = iter(kept)
+            stats.failed += len(deferred) // 2
+        pairs = iter(deferred)
         for root, edge in zip(pairs, pairs, strict=True):
             several = type(root) is dict
             if not ok:
@@ -92,7 +92,7 @@ class LocalBoltCollector(LinkedCollector, BoltCollector):
                     ack(each, own ^ edge)
             else:
                 ack(root, edge)
-        kept.clear()
+        deferred.clear()
 
 
 def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a share of the rate
@@ -123,7 +123,7 @@ def _bolt_emit(  # noqa: C901  # one body, since each call from here costs a sha
                 if len(values) == route.width:
                     row = normalize(values)
             except (TypeError, UnserializableValue):
-                pass  # the wire's end says what is wrong
+                pass  # the wire's end raises the error
         if row is None:
             row, route = emitter.checked(values, stream, direct_task)
         if automatic and anchors is None:

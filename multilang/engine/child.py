@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 READ = 65536  # bytes
 _STAND_INS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "compat", "standins")
 _PR_SET_PDEATHSIG = 1  # of <linux/prctl.h>
-_TAIL = 2000  # bytes of stderr kept for the report of a death
+_TAIL = 2000  # bytes of stderr for the report of a death
 
 
 class Child:
@@ -88,7 +88,7 @@ class Child:
         """Write what is left from before, and then ``data``; return whether everything is written.
 
         Raises:
-            OSError: The process reads no more.
+            OSError: The process does not read any more.
         """
         waiting = self._unwritten
         if data:
@@ -171,7 +171,7 @@ def _ends_with_parent() -> Callable[[], object] | None:
         from ctypes import CDLL
 
         prctl = CDLL(None).prctl
-    except (ImportError, OSError, AttributeError):  # no Linux: the program lives until it reads again
+    except (ImportError, OSError, AttributeError):  # no Linux: the program runs until it reads again
         return None
     parent = os.getpid()
 
@@ -184,7 +184,7 @@ def _ends_with_parent() -> Callable[[], object] | None:
 
 
 def how_it_ended(status: int) -> str:
-    """Say in words how a process with this exit status ended."""
+    """Return in words how a process with this exit status ended."""
     if status >= 0:
         return f"exited with status {status}"
     try:
@@ -194,10 +194,10 @@ def how_it_ended(status: int) -> str:
 
 
 def module_command(module: str) -> list[str]:
-    """Return the command that runs a module as ``python -m`` does, but for the current folder.
+    """Return the command that runs a module as ``python -m`` does, without the current folder on the path.
 
-    Python looks there first: whoever may write a file in the folder in which somebody else works, or made a project that
-    somebody looks at, would run code as that user by a file named ``json.py``.
+    Python looks there first: a file named ``json.py`` in a folder that others may write to, or in a downloaded project,
+    would run as the user.
 
     Args:
         module: The module's name.
@@ -212,7 +212,7 @@ def environment(programs: bool = False) -> dict[str, str]:
     """Return a child's environment: this process's own, with a path on which it finds the same modules.
 
     Args:
-        programs: Whether the child is a program, which may import the libraries that ``multilang.compat`` stands in for.
+        programs: Whether the child is a program, which may import the libraries that ``multilang.compat`` replaces.
     """
     python = sysconfig.get_paths()
     usual = {python["purelib"], python["platlib"], *site.getsitepackages(), site.getusersitepackages()}

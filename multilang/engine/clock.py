@@ -1,4 +1,4 @@
-"""The clock of a run: the system's, or a virtual one that a simulation moves on."""
+"""The clock of a run: the system's, or a virtual one that a simulation advances."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """A clock that starts at 0 and moves only when it is moved on."""
+    """A clock that starts at 0 and moves only by ``sleep`` and ``move_to``."""
 
     __slots__ = ("_now",)
 

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-MAX_LOST = 100_000  # failed message ids that are kept; any beyond are only counted
+MAX_LOST = 100_000  # failed message ids that are stored; any beyond are only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled, counts are exact
 ALL_BINNED = 1000  # measurements of which each is put into its interval
-BINNED_EVERY = 7  # of those after that; an odd number, since what comes in turns often comes in pairs
+BINNED_EVERY = 7  # of those after that; an odd number, since alternating kinds are often two
 SLOW_SECS = 0.001  # after a call that took longer, the next one is measured: that costs it next to nothing
 
 
@@ -40,7 +40,7 @@ class Counters:
             was acked is not among them.
         unfinished: A bolt's inputs that are neither acked nor failed yet.
         errors: Errors that were reported, or that ended a task.
-        restarts: Tasks that were started again.
+        restarts: Restarts of tasks.
         execute_latency_ms: Time in a bolt's process().
         process_latency_ms: Time from a tuple's delivery to its ack (known for child processes only).
         complete_latency_ms: Time from a spout's emit to the ack of the whole tuple tree.
@@ -75,13 +75,13 @@ class Counters:
 
 
 class Average:
-    """The average of a sample, in seconds, and how many were how long.
+    """The average of a sample, in seconds, and its histogram.
 
     Attributes:
         count: The number of measurements, or what they stand for.
         total: Their sum.
-        bins: Interval -> the number of measurements in it (``quantiles.bin_of``). Beyond the first ones it has one of some, which
-            stands for all since the one before: to find its interval takes as long as all the rest.
+        bins: Interval -> the number of measurements in it (``quantiles.bin_of``). After the first ones, only some are
+            binned, each for all since the one before: to find an interval takes as long as all the rest.
     """
 
     __slots__ = ("_binned", "_due", "bins", "count", "total")
@@ -192,7 +192,7 @@ class TaskStats:
         self.lost_ids.add(tup_id)
 
     def with_failures(self, line: str) -> str:
-        """Return what is waited for of a spout, with the number of its tuples that failed and are to be acked still."""
+        """Return the line of ``waiting_for`` of a spout with the number of its tuples that failed and were not acked since."""
         lost = len(self.lost_ids)
         return f"{line}; {counted(lost)} failed and {'was' if lost == 1 else 'were'} not acked since" if lost else line
 

@@ -18,7 +18,7 @@ class Anchor(Protocol):
 def edges(
     anchors: Sequence[Anchor], getrandbits: Callable[[int], int], rootless: int = 0
 ) -> Callable[[], tuple[Any, int]]:
-    """Return a function that gives one target after the other its roots and edge.
+    """Return a function that returns the roots and the edge of the next target.
 
     Each call makes a new edge from every anchor that has a root, and xors it into that anchor.
 

@@ -29,7 +29,7 @@ class TupleEmitter:
         self.stats = stats
         self.routes = plan.routes
         # A child's end of the wire that has read this task's handshake, so that it knows what may be emitted. It gets
-        # only what looks suspicious to the closures, and what it writes is thrown away.
+        # only the calls that look suspicious to the closures, and its output is discarded.
         self.wire = ChildConnection()
         setup = dumps({"conf": {PARENT: "local"}, "pidDir": "", "context": dict(plan.context)})
         self.wire.receive_data(setup.encode() + b"\nend\n")
@@ -68,7 +68,7 @@ class TupleEmitter:
     def deliver(
         self, route: Route, values: list[Any], targets: Sequence[int], roots: Callable[[], tuple[Any, int]] | None
     ) -> None:
-        """Give each target a tuple and roots of its own, so that a change by one target is not seen by another."""
+        """Deliver a copy of the tuple, with its own roots, to each target, so that no target sees another's changes."""
         self.stats.emitted += 1
         self.stats.transferred += len(targets)
         if route.captured is not None:
@@ -83,7 +83,7 @@ class TupleEmitter:
             )
 
     def deliver_root(self, route: Route, values: list[Any], targets: Sequence[int], root: int) -> None:
-        """Give each target a spout's tuple, and tell the acker of its root."""
+        """Deliver a spout's tuple to each target, and send its root to the acker."""
         total = 0
         getrandbits, init = self.links.getrandbits, self.links.init
 

@@ -1,7 +1,6 @@
-"""A run's status as Prometheus reads it, after its conventions for names and units.
+"""A run's status as Prometheus reads it, by its conventions for names and units.
 
-Counts are those of tasks, so that sums over them mean something; rates are left to Prometheus. A figure that is not
-known is left out.
+Counts are those of tasks, so that they can be summed; rates are left to Prometheus. An unknown figure is left out.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _COUNTERS = {
     "failed": "Failed inputs of a bolt, or failed tuples of a spout",
     "timed_out": "Failed tuples of a spout that no bolt failed",
     "errors": "Errors that were reported, or that ended a task",
-    "restarts": "How often the task was started again",
+    "restarts": "Restarts of the task",
 }
 _GAUGES = {
     "pending": "Tuples of a spout that are neither acked nor failed yet",

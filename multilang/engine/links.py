@@ -20,7 +20,7 @@ class DirectAcker(Protocol):
     """An acker to which a spout adds many roots without messages; the embedded cluster's explains its attributes."""
 
     newest: dict[int, int]
-    heard: int
+    received: int
 
     def begun(self, spout_task: int) -> int:
         """Return what is or-ed to the edge of a new root of a spout task, to be its entry in ``newest``."""

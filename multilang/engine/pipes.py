@@ -1,4 +1,4 @@
-"""The pipes of a topology's processes, served by one thread, which other threads can wake up."""
+"""The pipes of a topology's processes, served by one thread, to which other threads can pass calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Pipes:
-    """The watched pipes, and the calls that other threads want to be made in the thread that serves them.
+    """The watched pipes, and the calls that other threads ordered in the thread that serves them.
 
     ``order`` may be called in any thread, everything else in the serving thread alone.
     """
@@ -26,7 +26,7 @@ class Pipes:
         self._closing = threading.Lock()
         os.set_blocking(self._wake_up, False)
         os.set_blocking(self._waker, False)
-        self._selector.register(self._wake_up, selectors.EVENT_READ, self._woken)
+        self._selector.register(self._wake_up, selectors.EVENT_READ, self._clear_wakeup)
 
     def order(self, call: Callable[[], object]) -> None:
         """Let the serving thread call ``call`` in its next turn."""
@@ -36,7 +36,7 @@ class Pipes:
                 try:
                     os.write(self._waker, b"x")
                 except BlockingIOError:
-                    pass  # it has been woken already
+                    pass  # it has been resumed already
 
     def run_orders(self) -> None:
         """Make the calls that other threads have ordered."""
@@ -72,14 +72,14 @@ class Pipes:
             self.unwatch(fd)
 
     def close(self) -> None:
-        """Close what is our own; the watched pipes are their owners'."""
+        """Close the selector and its own pipe; the watched pipes are their owners'."""
         self._selector.close()
         with self._closing:
             os.close(self._wake_up)
             os.close(self._waker)
             self._waker = -1
 
-    def _woken(self) -> None:
+    def _clear_wakeup(self) -> None:
         try:
             os.read(self._wake_up, 4096)
         except BlockingIOError:

@@ -41,7 +41,7 @@ class Route:
         width: The number of values of a regular emit; -1 when the stream allows none.
         choose: Chooses the tasks of a regular emit by its values; None when no component subscribes.
         direct: The tasks that take direct emits; None when no subscriber does.
-        captured: Gets a copy of each tuple; None when nobody asked for it.
+        captured: Gets a copy of each tuple; None when the stream is not captured.
         carries_blocks: Whether each of its tuples is a block of many, whose number is the first value.
     """
 
@@ -74,7 +74,7 @@ def _joined(choosers: list[Chooser]) -> Chooser | None:
 
 
 def storm_id(name: str) -> str:
-    """Return a new id for a submission, as Storm does: what is kept under it belongs to this run alone."""
+    """Return a new id for a submission, as Storm does: data stored under it belongs to this run alone."""
     return f"{name}-{next(_submissions)}-{os.getpid()}-{time.time_ns()}"
 
 
@@ -129,7 +129,7 @@ class TaskPlan:
 def without_order(value: Any) -> Any:
     """Return a conf's value with its mappings, also inner ones, in an order that nothing was declared in.
 
-    Storm keeps a conf in Java's maps, which have no order. What relies on one is so wrong everywhere, and not there alone.
+    Storm has a conf in Java's maps, which have no order: code that relies on one should fail on every engine.
     """
     if isinstance(value, dict):
         return {key: without_order(value[key]) for key in sorted(value, key=lambda key: str(key)[::-1])}
@@ -145,7 +145,7 @@ class Plan:
         tasks: The tasks by id.
         ackers: The ackers' task ids.
         conf: The topology's conf.
-        settings: What the conf says.
+        settings: The conf's settings.
         declared: The topology as it was declared, without the streams of blocks.
     """
 

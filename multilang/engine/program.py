@@ -1,9 +1,9 @@
-"""A component's program: its process, the conversation with it, and its death.
+"""A component's program: its process, the connection to it, and its death.
 
-This is what Storm's ShellSpout and ShellBolt do for a component in any language. A ``Program`` lives once, from the start of
-its process to its end. It has no opinion on who waits: ``Pipes`` calls it when one of its pipes is ready, be it in the loop
-of a topology that serves many programs, or in that of a ``WaitingProgram``, whose owner waits for one alone.
-``multilang.engine.task.Restarts`` tells when, and whether, the next program is started.
+This is what Storm's ShellSpout and ShellBolt do for a component in any language. A ``Program`` is one process, from its
+start to its end. ``Pipes`` calls it when one of its pipes is ready, be it in the loop of a topology that serves many
+programs, or in that of a ``WaitingProgram``, whose owner waits for one alone. ``multilang.engine.task.Restarts`` decides
+when, and whether, the next program is started.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _REAP_SECS = 0.5  # for a process to exit after it has closed its pipes, or has broken the protocol
 _LAST_READS = 64  # of what a process left in its pipe, which may still be open in a process that it started
-_LOOK_SECS = 0.2  # between two looks at a process that says nothing
+_LOOK_SECS = 0.2  # between two looks at a process that sends nothing
 _BRIEF_SECS = 0.01  # between two looks at a process that is about to exit
 
 
@@ -36,8 +36,8 @@ class ProgramDiedError(MultilangError):
     Attributes:
         reason: Why, with the end of its stderr.
         status: Its exit status; negative for a signal.
-        secs: The length of its life.
-        killed: Whether SIGKILL came from elsewhere, which says nothing about the program.
+        secs: The seconds that it ran.
+        killed: Whether SIGKILL came from elsewhere, which is no fault of the program.
     """
 
     def __init__(self, command: Sequence[str], reason: str, status: int, secs: float, killed: bool) -> None:
@@ -52,12 +52,12 @@ class Program:
     """A started program.
 
     Args:
-        conn: The conversation with it, whose first message is the handshake.
-        pipes: What calls it when its pipes are ready.
+        conn: The connection to it, whose first message is the handshake.
+        pipes: The pipes of its loop.
         command: The program and its arguments.
         env: Its environment.
         folder: The folder in which it starts; None for the current one.
-        limit_secs: The longest time in which it may say nothing although something is due.
+        limit_secs: The longest time in which it may send nothing although something is due.
         handle: Gets each of its messages. If it raises RemoteProtocolError, the program is ended.
         on_stderr: Gets each line that it writes to stderr.
         on_writable: Called when its input, which was full, takes more; None to write what is to be sent, and no more.
@@ -68,7 +68,7 @@ class Program:
         child: The process.
         ready: Whether it has answered the handshake, and is not dying.
         reading: Whether its output is read.
-        heard_at: The time at which it said something last, or something became due.
+        received_at: The time of its last message, or at which something became due.
 
     Raises:
         TaskStartError: It can't be started.
@@ -102,10 +102,10 @@ class Program:
         self._on_stderr = on_stderr
         self._on_writable = on_writable or self.write
         self._on_death = on_death
-        self._started_at = self.heard_at = time.monotonic()
+        self._started_at = self.received_at = time.monotonic()
         self._died_at = 0.0
         self._reason = ""
-        self._broken = ""  # how it broke the protocol: its further messages mean nothing
+        self._broken = ""  # how it broke the protocol: its further messages are ignored
         if self.child.error >= 0:
             pipes.watch(self.child.error, self._read_stderr)
         self.set_reading(True)
@@ -113,7 +113,7 @@ class Program:
     # ---- its pipes ----
 
     def write(self) -> bool:
-        """Write what is to be sent, as much as its input takes; return whether this was all."""
+        """Write as much as its input takes; return whether this was all."""
         child = self.child
         if child.input < 0:
             return False
@@ -123,7 +123,9 @@ class Program:
                 return True
             self.pipes.watch_writing(child.input, self._on_writable)
         except OSError:
-            self._die("")  # it reads no more; its last words, which say why, may still be in the other pipe
+            self._die(
+                ""
+            )  # it does not read any more; its last messages, with the reason, may still be in the other pipe
         return False
 
     def takes_more(self) -> bool:
@@ -142,12 +144,12 @@ class Program:
     def _read(self) -> None:
         if self._dying or (data := self.child.read()) is None:
             return
-        self.heard_at = time.monotonic()
-        self._hear(data)
+        self.received_at = time.monotonic()
+        self._receive(data)
         if self._broken or not data:
             self._die(self._broken)
 
-    def _hear(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         """Handle the messages that are complete with ``data``."""
         try:
             messages: Sequence[Any] = self.conn.receive_data(data)
@@ -176,22 +178,22 @@ class Program:
     # ---- its death ----
 
     def look(self, due: str = "", since: float = 0.0) -> None:
-        """Look whether it still lives, which is to be done now and then.
+        """Check that it still runs; to be called now and then.
 
         Args:
-            due: What it must do, whatever else it says; empty: it must not be silent while it owes an answer.
+            due: What it must do, whatever else it sends; empty: it must not be silent while it owes an answer.
             since: The time since which this is due.
         """
         child, conn = self.child, self.conn
         if self._dying:
             return
-        if child.process.poll() is not None and not self._goes_on():
+        if child.process.poll() is not None and not self._runs_detached():
             # There is no other sign while its output is not read, or is still open in a process that it started.
             self._die("")
             return
         how = "it did"
         if not due:
-            how, since = "heartbeat timeout: it did", self.heard_at
+            how, since = "heartbeat timeout: it did", self.received_at
             if conn.pid is None:
                 due = "answer the handshake"
             elif conn.kind == "bolt":
@@ -203,8 +205,8 @@ class Program:
             child.kill()
             self._die(f"{how} not {due} for {silence:.0f} s (topology.subprocess.timeout.secs)")
 
-    def _goes_on(self) -> bool:
-        """Return whether what was started was a wrapper that has left the program running, as ``setsid`` does."""
+    def _runs_detached(self) -> bool:
+        """Return whether the ended process was a wrapper that has left the program running, as ``setsid`` does."""
         child, pid = self.child, self.conn.pid
         if child.process.poll() != 0 or pid == child.process.pid:
             return False
@@ -219,7 +221,7 @@ class Program:
         return True
 
     def _die(self, reason: str) -> None:
-        """Take it for dead; without a reason, its exit status says why."""
+        """Take it for dead; without a reason, its exit status is the reason."""
         if not self._dying:
             self._reason = reason
             self._died_at = time.monotonic()
@@ -231,7 +233,7 @@ class Program:
         """Return how it died once its process has exited; None until then. A process that does not exit soon is killed.
 
         Args:
-            listen: Whether what it wrote before its end is still handled: acks, or the reason of its end.
+            listen: Whether its last messages are still handled: acks, or the reason of its end.
         """
         child = self.child
         status = child.process.poll()
@@ -243,7 +245,7 @@ class Program:
         for _ in range(_LAST_READS if listen else 0):
             if self._broken or (data := child.read()) is None:
                 break
-            self._hear(data)
+            self._receive(data)
             if not data:
                 break
         self._read_stderr()
@@ -297,8 +299,8 @@ class WaitingProgram(Program):
 
     Args:
         kind: The kind of the component.
-        conf: The configuration that it is told.
-        context: The context that it is told.
+        conf: The conf in its handshake.
+        context: The context in its handshake.
         others: The other arguments of ``Program``.
     """
 
@@ -316,17 +318,17 @@ class WaitingProgram(Program):
             self._release()
             raise
 
-    def talk(self, is_done: Callable[[], bool], due: str = "") -> None:
-        """Write all that is to be sent, and handle what it says, until ``is_done``. After any error it has ended.
+    def run_until(self, is_done: Callable[[], bool], due: str = "") -> None:
+        """Write all that is to be sent, and handle its messages, until ``is_done``. After any error it has ended.
 
         Args:
-            is_done: Asked when all is written, and what has come by then is handled.
+            is_done: Asked when all is written and all received messages are handled.
             due: See ``look``.
 
         Raises:
             ProgramDiedError: It died, now or before.
         """
-        began = self.heard_at = time.monotonic()  # it was asked nothing before, so that its silence counts from here
+        began = self.received_at = time.monotonic()  # it was asked nothing before, so that its silence counts from here
         is_first = True
         try:
             while not self._dying:
@@ -346,7 +348,7 @@ class WaitingProgram(Program):
             raise
 
     def end(self, secs: float = 0.0) -> None:
-        """End it as any program, unless it has ended, and release all that belongs to it."""
+        """End it, unless it has ended, and release its resources."""
         if self._is_open:
             super().end(secs)
             self._release()

@@ -1,4 +1,4 @@
-"""Quantiles of latencies, of a few numbers that are kept: how many were how long, by lengths that grow like powers of two."""
+"""Quantiles of latencies, from histograms whose intervals grow like powers of two."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def middle_of(number: int) -> float:
 
 
 def quantiles(counts: Iterable[Mapping[int, int]], shares: Iterable[float]) -> list[float | None]:
-    """Return the latencies below which these shares of all lie, in seconds; None: there is none.
+    """Return the latencies below which these shares of all are, in seconds; None: there is none.
 
     Args:
         counts: Of each task, the numbers of latencies by interval.
@@ -35,7 +35,7 @@ def quantiles(counts: Iterable[Mapping[int, int]], shares: Iterable[float]) -> l
     """
     whole: dict[int, int] = {}
     for each in counts:
-        for number, count in list(each.items()):  # the task goes on
+        for number, count in list(each.items()):  # the task adds to it meanwhile
             whole[number] = whole.get(number, 0) + count
     ordered = sorted(whole.items())
     total = sum(whole.values())

@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 class RotatingMap(Generic[Value]):
     """A map whose entries expire: each ``rotate`` drops what was put before the last ``buckets - 1`` rotations.
 
-    When it is rotated every T seconds and has two buckets, an entry lives between T and 2T, as in Storm's spout
+    When it is rotated every T seconds and has two buckets, an entry expires after T to 2T, as in Storm's spout
     executor. No entry needs a timer of its own.
     """
 
@@ -52,8 +52,8 @@ class RotatingMap(Generic[Value]):
         self._buckets.insert(0, self.newest)
         return expired
 
-    def put_back(self, key: int, value: Value) -> None:
-        """Put an entry that expired, which expires again at the next rotation."""
+    def restore(self, key: int, value: Value) -> None:
+        """Restore an entry that expired, which expires again at the next rotation."""
         self._buckets[-1][key] = value
 
     def values(self) -> Iterator[Value]:

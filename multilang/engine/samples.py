@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 WINDOW_SECS = 10.0
 """The longest window of a rate."""
 EVERY_SECS = 1.0
-"""The least time between two samples that are kept."""
-KEPT = 60
-"""The number of samples that are kept."""
+"""The least time between two samples."""
+MAX_SAMPLES = 60
+"""The most samples that are stored."""
 
 
 class Sample(NamedTuple):
@@ -74,20 +74,20 @@ class Recorder:
 
     def __init__(self, start: float | None = 0.0) -> None:
         # replaced, and never changed
-        self._kept: tuple[tuple[float, Mapping[str, Sample]], ...] = () if start is None else ((start, {}),)
+        self._samples: tuple[tuple[float, Mapping[str, Sample]], ...] = () if start is None else ((start, {}),)
 
     def record(self, at: float, components: Mapping[str, Sample]) -> None:
-        """Keep a sample, unless the last one is younger than a second."""
-        kept = self._kept
-        if not kept or at - kept[-1][0] >= EVERY_SECS:
-            self._kept = (*kept[-KEPT:], (at, components))
+        """Store a sample, unless the last one is younger than a second."""
+        samples = self._samples
+        if not samples or at - samples[-1][0] >= EVERY_SECS:
+            self._samples = (*samples[-MAX_SAMPLES:], (at, components))
 
     def rates(self, at: float, components: Mapping[str, Sample]) -> Rates:
         """Return the rates from the oldest sample of the last ``WINDOW_SECS`` seconds until now."""
-        kept = self._kept
-        if not kept:
+        samples = self._samples
+        if not samples:
             return Rates(None)
-        then, before = next((each for each in kept if at - each[0] <= WINDOW_SECS), kept[-1])
+        then, before = next((each for each in samples if at - each[0] <= WINDOW_SECS), samples[-1])
         secs = at - then
         if secs <= 0:
             return Rates(None)
@@ -107,15 +107,15 @@ class Recorder:
         return Rates(secs, rate, capacity, task_rate, task_capacity)
 
     def history(self) -> History:
-        """Return the curves of the samples that are kept."""
-        kept = self._kept
-        ids = dict.fromkeys(id for _, components in kept[1:] for id in components)
+        """Return the curves of the stored samples."""
+        samples = self._samples
+        ids = dict.fromkeys(id for _, components in samples[1:] for id in components)
         columns: dict[str, list[tuple[Any, ...]]] = {id: [] for id in ids}
-        for (then, before), (at, components) in pairwise(kept):
+        for (then, before), (at, components) in pairwise(samples):
             for id, column in columns.items():
                 column.append(_interval(before.get(id, _START), components.get(id), at - then))
         return History(
-            at=tuple(at for at, _ in kept[1:]),
+            at=tuple(at for at, _ in samples[1:]),
             components={
                 id: Series(**dict(zip(_NAMES, zip(*rows, strict=True), strict=True))) for id, rows in columns.items()
             },
@@ -187,7 +187,7 @@ def _interval(old: Sample, new: Sample | None, secs: float) -> tuple[Any, ...]:
 
 
 def _increase(now: int, before: int) -> int:
-    """Return by how much a count grew; one that became smaller began again at 0, as where a worker was started anew."""
+    """Return by how much a count grew; one that became smaller began again at 0, as after a worker's restart."""
     return now - before if now >= before else now
 
 
@@ -197,6 +197,6 @@ def _shares(new: Sample, old: Sample, secs: float) -> dict[int, float]:
     for task, (_, busy) in new.by_task.items():
         if busy is not None:
             before = old.by_task.get(task, _NONE)[1] or 0.0
-            # What is estimated, or told a moment later, may give a little more than all of the time, or less than none.
+            # An estimate, or a late report, may give a little more than all of the time, or less than none.
             shares[task] = min(max(busy - before, 0.0) / secs, 1.0)
     return shares

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-# The conf that a component finds unless the topology says otherwise: the part of Storm's defaults.yaml that matters to
-# a component or to this cluster.
+# The conf that a component finds unless the topology overrides it: the part of Storm's defaults.yaml that matters to a
+# component or to this cluster.
 DEFAULTS: dict[str, Any] = {
     **{
         key: storm_default(key)
@@ -41,7 +41,7 @@ DEFAULTS: dict[str, Any] = {
 _WAIT = "topology.sleep.spout.wait.strategy.time.ms"
 _SHORTEST_WAIT_SECS = 0.001
 _LONGEST_WAIT_SECS = 0.016
-_EXHAUSTED_WAIT_SECS = 0.05  # for a spout that has said that nothing more will come
+_EXHAUSTED_WAIT_SECS = 0.05  # for a spout that is exhausted
 _LONGEST_VIRTUAL_WAIT_SECS = 4.0  # with a virtual clock waiting takes no time, while each call of a spout does
 
 
@@ -56,7 +56,7 @@ class Settings:
         max_spout_pending: The most tuples of a spout in flight; None is no limit.
         message_timeout_secs: The seconds after which a tuple counts as timed out.
         message_timeouts: Whether tuples time out at all.
-        subprocess_timeout_secs: The seconds without a sign of life after which a process counts as dead.
+        subprocess_timeout_secs: The seconds without a heartbeat after which a process counts as dead.
         tick_secs: The seconds between two ticks; None is no ticks.
         wait_secs: The seconds that an idle spout waits; None leaves it to ``spout_wait_secs``.
     """
@@ -102,7 +102,7 @@ class Settings:
 
         Args:
             idle: The number of empty nexts in a row.
-            exhausted: Whether the spout said that nothing more will come; None: it can't tell.
+            exhausted: Whether the spout is exhausted; None: it can't tell.
             virtual: Whether the clock is a virtual one.
         """
         if self.wait_secs is not None:

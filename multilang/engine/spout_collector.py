@@ -1,4 +1,4 @@
-"""The collector of a spout that lives in this process; its functions are closures, as those of a bolt's (``bolt_collector``)."""
+"""The collector of a spout in this process; its functions are closures, as those of a bolt's (``bolt_collector``)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _spout_emit(  # one body, as for a bolt
                 if len(values) == route.width:
                     row = normalize(values)
             except (TypeError, UnserializableValue):
-                pass  # the wire's end says what is wrong
+                pass  # the wire's end raises the error
         if row is None:
             row, route = emitter.checked(values, stream, direct_task)
         if tup_id is not None:
@@ -165,7 +165,7 @@ def _spout_emit_many(
                     if len(values) == width:
                         row = normalize(values)
                 except (TypeError, UnserializableValue):
-                    pass  # the wire's end says what is wrong
+                    pass  # the wire's end raises the error
                 if row is None:
                     row, _ = emitter.checked(values, stream, None)
                 kind = type(tup_id)  # what most ids are is not looked at by a call
@@ -196,6 +196,6 @@ def _spout_emit_many(
         finally:
             stats.emitted += sent
             stats.transferred += sent
-            acker.heard += sent
+            acker.received += sent
 
     return emit_many

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from multilang.topology.model import ComponentSpec
 
 VERSION = 1
-"""The version of the JSON document; it changes when a key is renamed, dropped, or means something else."""
+"""The version of the JSON document; it changes when a key is renamed, dropped, or gets another meaning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class Figures:
         lost: A spout's message ids that failed, or died with their task, and were not acked since.
         unfinished: A bolt's inputs that are neither acked nor failed yet.
         errors: Errors that were reported, or that ended a task.
-        restarts: Tasks that were started again.
+        restarts: Restarts of tasks.
         execute_latency_ms: Average time in a bolt's process(), of a sample.
         process_latency_ms: Average time from a tuple's delivery to its ack.
         complete_latency_ms: Average time from a spout's emit to the ack of the whole tuple tree.
@@ -160,7 +160,7 @@ class ComponentStatus(Figures):
 
     @property
     def latency_ms(self) -> float | None:
-        """The latency that says most: a spout's complete latency, or a bolt's to the ack, else in process()."""
+        """The most telling latency: a spout's complete latency, or a bolt's to the ack, else in process()."""
         if self.kind == "spout":
             return self.complete_latency_ms
         return self.process_latency_ms or self.execute_latency_ms
@@ -183,7 +183,7 @@ class RunError:
         at: Seconds since the run's start.
         time: Seconds since 1970.
         where: Host and port of the worker.
-        times: How often it happened, where an engine counts errors of one kind together.
+        times: The number of its occurrences, where an engine counts errors of one kind together.
         report: The whole report, where ``message`` is a part of it.
     """
 
@@ -309,7 +309,7 @@ class RunStatus:
         return sum(getattr(each, name) or 0 for each in self.components if kind in (None, each.kind))
 
     def averaged(self) -> RunStatus:
-        """Return the status with rates and capacities over the whole run in the place of those of its last window."""
+        """Return the status with rates and capacities over the whole run instead of its last window."""
         secs = self.seconds
         if secs <= 0:
             return self
@@ -332,7 +332,7 @@ class RunStatus:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> RunStatus:
-        """Return the status that ``as_json`` made this document of.
+        """Return the status of a document that ``as_json`` made.
 
         Raises:
             ValueError: It is of another version.
@@ -370,7 +370,7 @@ def work_done(
 
 
 def joined(one: ComponentStatus, other: ComponentStatus) -> ComponentStatus:
-    """Return the counts of two runs of a component together. Latencies, rates and capacities are left out."""
+    """Return the sum of the counts of two runs of a component. Latencies, rates and capacities are left out."""
     tasks = {task.id: task for task in one.by_task}
     for task in other.by_task:
         tasks[task.id] = replace(task, **_sums(tasks[task.id], task)) if task.id in tasks else task
@@ -450,5 +450,5 @@ def _component(document: Mapping[str, Any]) -> ComponentStatus:
 
 
 def _known(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the entries that this release knows: a later one of the same version may have added some."""
+    """Return the entries that this release knows: a later release of the same version may have added some."""
     return {each.name: document[each.name] for each in fields(kind) if each.name in document}

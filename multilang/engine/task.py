@@ -1,4 +1,4 @@
-"""The parts of a task's life that are the same on every engine."""
+"""The parts of a task's life cycle that are the same on every engine."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from multilang.engine.plan import TaskPlan
 
 START_ATTEMPTS = 5  # deaths in a row after which the topology ends: in initialize(), or of a spout before any tuple
-LONG_ENOUGH_SECS = 20.0  # a life that counts as a successful start, even without any work
+LONG_ENOUGH_SECS = 20.0  # a task that ran so long counts as started, even without any work
 FIRST_DELAY_SECS = 0.05
-LONGEST_DELAY_SECS = 1.0  # before another start of a component that dies of its work: other work waits for it
-_LONGEST_START_DELAY_SECS = 10.0  # before another start of one that dies while it starts
+LONGEST_DELAY_SECS = 1.0  # before a restart of a component that dies of its work: other work waits for it
+_LONGEST_START_DELAY_SECS = 10.0  # before a restart of one that dies while it starts
 IDLE_ROUNDS = 5  # empty nexts in a row after which a spout that can't tell counts as exhausted
 
 
@@ -30,9 +30,9 @@ class Later:
 class Restarts:
     """The deaths of one task in a row, and the delay before its next start.
 
-    A task is started again at once after a life with some work, otherwise after a growing delay. One that dies again and
-    again while it starts is given up, and so is a spout's that emits nothing before it dies. A bolt's that dies of its tuples
-    is not, since the next tuples may be different.
+    A task that did some work is restarted at once, otherwise after a growing delay. One that dies again and again while
+    it starts is given up, and so is a spout's that emits nothing before it dies. A bolt's that dies of its tuples is not,
+    since the next tuples may be different.
 
     Attributes:
         deaths: Deaths in a row without any work.
@@ -49,11 +49,11 @@ class Restarts:
         """Note a death, and return the seconds until the next start; None: the task is given up.
 
         Args:
-            secs: The length of this life.
+            secs: The seconds that it ran.
             worked: Whether the task did something beyond its start; a spout's: whether it emitted.
             answered: Whether its start was over.
-            killed: Whether it was killed from elsewhere, which says nothing about the task.
-            hopeless: Whether another start would fail as well.
+            killed: Whether it was killed from elsewhere, which is no fault of the task.
+            hopeless: Whether a restart would fail as well.
         """
         if worked or secs > LONG_ENOUGH_SECS:
             self.deaths = self.bad_starts = 0

@@ -1,4 +1,4 @@
-"""Tuples inside this process: what a component sees of a protocol tuple, made in as few steps as possible."""
+"""Tuples inside this process, made in as few steps as possible."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Schema
 
 
-# The edge of a tuple without a root that came of ticks alone. It is not waited for: a bolt that emits at each of its
-# ticks would otherwise keep a topology from ever being drained, since there would always be one more such tuple. But
-# when a bolt still holds other tuples, what it emits at a tick, or for an IDLE tuple, may come of those, and is waited
-# for.
+# The edge of a tuple without a root that came of ticks alone. It is not waited for: with a bolt that emits at each tick,
+# a topology would otherwise never be drained. But while a bolt holds other tuples, its emits at a tick, or for an IDLE
+# tuple, may come of those, and are waited for.
 IDLE = 1
 
 
@@ -48,8 +47,8 @@ class LocalTuple(Tuple):
 
     Attributes:
         root: The root id of the spout tuple behind it, 0 for none, or ``{root id: edge}`` for several.
-        edge: The edge that it came by (with one root), xored with all edges that were made with it as an anchor. This
-            is sent to the acker. Without a root it is 0 or IDLE.
+        edge: Its own edge (with one root), xored with all edges that were made with it as an anchor. This is sent to the
+            acker. Without a root it is 0 or IDLE.
     """
 
     __slots__ = ("_id", "edge", "origin", "root")

@@ -2,8 +2,8 @@
 
 Its text is JSON, ``[["default", [[...], [...]]], ["errors", [[...]]]]``: runs of tuples of one stream, in the order in
 which they were emitted. The text travels inside a JSON string, where each ``"`` is escaped. So the quotes are exchanged
-for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way. A mark before it says
-what its tuples, and what comes of them, may be put together with: see ``APART`` and ``LOOSE``.
+for ``'`` when the text has none of those; a text that begins with ``'`` was changed in this way. A mark before it limits
+which tuples may be in a block with its tuples and those that come of them: see ``APART`` and ``LOOSE``.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from multilang.exchange.routes import Route
 
 TOGETHER = ""
-"""The mark of tuples that something is replayed for: with others of this mark."""
+"""The mark of tuples of which a failure causes a replay: in blocks with others of this mark."""
 APART = " "
-"""The mark of tuples that failed before, with nothing else."""
+"""The mark of tuples that failed before: each in a block of its own."""
 LOOSE = "~"
-"""The mark of tuples that nothing is replayed for, with others of this mark: nothing replayed waits for them or fails with them."""
+"""The mark of tuples of which a failure causes no replay: in blocks with others of this mark, so that no replayed tuple waits for
+them or fails with them."""
 
 MAX_BYTES = 65536  # of a block's text, about; more would gain nothing and make others wait
 
@@ -38,7 +39,7 @@ class OpenBlock:
         holders: The inputs that it is anchored to; or, of a spout, the tuples with message ids.
         last: The last of its holders; None while it has no tuples.
         mark: The mark of its holders.
-        size: The bytes of its tuples, as far as they were counted.
+        size: The bytes of its counted tuples.
     """
 
     __slots__ = ("_runs", "append", "holders", "last", "mark", "route", "size", "task")
@@ -65,7 +66,7 @@ class OpenBlock:
     def take_so_far(self, most: int) -> list[tuple[int, str]]:
         """Return blocks with the tuples that it has now, and leave it open, in another thread than the one that adds tuples.
 
-        What is added meanwhile stays: each step on the lists is one that no other thread can be in the middle of.
+        Tuples that are added meanwhile stay: each step on the lists is atomic.
 
         Args:
             most: As in ``take``.
@@ -85,8 +86,8 @@ class OpenBlock:
         """Return the blocks to send, each with the number of its tuples and its text, and begin anew.
 
         Args:
-            most: The largest number of tuples in one of them, which then are no longer than MAX_BYTES, either; None: it
-                stays one block.
+            most: The largest number of tuples in a block, which then is no longer than MAX_BYTES, either; None: all
+                tuples are one block.
         """
         runs = [(route, rows) for route, rows in self._runs if rows]
         mark = self.mark

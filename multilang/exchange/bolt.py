@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
 
 
-_LONG_SECS = 10.0  # that calls of other threads wait for the component, before this is told
+_LONG_SECS = 10.0  # that calls of other threads wait for the component, before a warning
 
 
 class BlockBoltCollector(BoltFilter):
     """The collector of a bolt whose tuples travel in blocks, around the wire's.
 
-    Only the main thread works on blocks. A call in another thread is checked there and kept (see MainThread).
+    Only the main thread works on blocks. A call in another thread is checked there and queued (see MainThread).
 
     Args:
         inner: The wire's collector.
@@ -57,8 +57,8 @@ class BlockBoltCollector(BoltFilter):
         self._inputs = inputs
         self._emitter = emitter
         self._local = conf.get(PARENT) == "local"
-        self._told = False  # that calls of other threads wait
-        # Held by the thread that makes others' calls and sends acks. A callback of an emit may come back while it is held.
+        self._warned = False  # that calls of other threads wait
+        # Held by the thread that makes others' calls and sends acks. A callback of an emit may need it again.
         self._settling = RLock()
         self.knows_tasks = not any(
             name not in routes.by_stream or routes.by_stream[name].on_wire for name in routes.context.streams
@@ -80,13 +80,13 @@ class BlockBoltCollector(BoltFilter):
     def received(self, tup: Tuple | str) -> Tuple:
         return self._inputs.find(tup, "ack")
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        return self._inputs.deferred_ack(kept)
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        return self._inputs.deferred_ack(deferred)
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
+    def finish(self, deferred: list[Any], ok: bool) -> None:
         if get_ident() == self._thread.id:
             self._thread.make_calls()
-        self._inputs.finish(kept, ok)
+        self._inputs.finish(deferred, ok)
 
     def _write(self, block: OpenBlock) -> None:
         holders = list(block.holders)
@@ -94,7 +94,7 @@ class BlockBoltCollector(BoltFilter):
 
     def _write_so_far(self, block: OpenBlock) -> None:
         taken = block.take_so_far(self._most)
-        self._emit(taken, list(block.holders), block.task)  # those of all that was taken, and perhaps of what comes now
+        self._emit(taken, list(block.holders), block.task)  # those of all taken tuples, and perhaps of new ones
 
     def _emit(self, taken: list[tuple[int, str]], holders: list[Any], task: int) -> None:
         anchors = list({holder.wire.id: holder.wire for holder in holders}.values())
@@ -110,7 +110,7 @@ class BlockBoltCollector(BoltFilter):
     def close_blocks(self) -> None:
         """Send all open blocks, and then the acks that waited for them."""
         if self._blocks.writing:
-            return  # a signal came in the middle of it, and the process ends: what may be lost is not acked
+            return  # a signal interrupted it, and the process ends: what may be lost is not acked
         with self._settling:
             self._thread.make_calls()
             self._blocks.close_all()
@@ -122,23 +122,23 @@ class BlockBoltCollector(BoltFilter):
         self._inputs.send_acks(waiting)
 
     def send_meanwhile(self) -> None:
-        """Send what was emitted until now, and then the acks that waited for it, in another thread, while the component works."""
+        """Send what was emitted until now, and then the acks that waited for it; called in another thread meanwhile."""
         if not self._settling.acquire(False):
-            return  # the main thread is at it
+            return  # the main thread is doing it
         try:
-            if not self._told and self._thread.waiting_secs() > _LONG_SECS:
-                self._tell()
+            if not self._warned and self._thread.waiting_secs() > _LONG_SECS:
+                self._warn()
             waiting = self._inputs.waiting()  # taken before the blocks, which then have all that these acks wait for
             ready = self._may_ack_meanwhile()
             self._blocks.send_so_far(self._write_so_far)
-            # If a signal ended the process in the middle of it, what may be lost is not acked.
+            # If a signal ends the process during this, what may be lost is not acked.
             if ready and not self._blocks.writing:
                 self._send_acks(waiting)
         finally:
             self._settling.release()
 
-    def _tell(self) -> None:
-        self._told = True
+    def _warn(self) -> None:
+        self._warned = True
         self.log(
             f"component {self._routes.outputs.component!r}: what its threads emit, ack and fail has been waiting for {_LONG_SECS:g} s, "
             "until its main thread returns from the call that it works on (process, a timer). Let it return sooner, or "
@@ -149,7 +149,7 @@ class BlockBoltCollector(BoltFilter):
     def _may_ack_meanwhile(self) -> bool:
         """Return whether acks may be sent after the blocks by another thread than the main one.
 
-        What other threads left may belong to inputs that the main thread acked. A block that stays open keeps its
+        Calls that other threads left may belong to inputs that the main thread acked. A block that stays open keeps its
         holders, to which more is anchored if it may have several.
         """
         return not self._thread.calls and (self._routes.apart or not self._blocks.dirty)

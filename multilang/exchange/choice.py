@@ -1,11 +1,11 @@
-"""The choice between what comes of one tuple in a block and what comes of many, for components whose setting is ``auto``.
+"""The choice between blocks of one spout tuple's descendants and of many's, for components whose setting is ``auto``.
 
-A block succeeds or fails as a whole, and stays in flight until the last of its tuples is done. So what comes of many tuples
-of a spout may be in one block where nobody can notice more than a repeat: where the spout emits again whatever failed, and
-where each bolt that gets what comes of it acks or fails a tuple without waiting for others. In a cycle, a block's tuples
-would be tied to those that came later, and these to later ones, without end.
+A block succeeds or fails as a whole, and stays in flight until the last of its tuples is done. So descendants of many
+tuples may be in one block only where this causes no more than replays: where the spout replays whatever failed, and each
+bolt downstream acks or fails a tuple without waiting for others. In a cycle, a block's tuples would be tied to later
+ones, and these to later ones, without end.
 
-The choice holds for all that comes of a spout, since a tuple that failed must be able to travel apart on all its way.
+The choice holds for all descendants of a spout's tuples, since a tuple that failed must be able to travel apart all the way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REPLAYING = ("fail", "replay")
 def by_root(
     topology: Topology, ways: Mapping[str, object], alone: Mapping[tuple[str, str, str], str | None]
 ) -> dict[str, str | None]:
-    """Return for each component why it puts together only what comes of one tuple of a spout; None: it puts together many.
+    """Return for each component why its blocks have the descendants of one spout tuple only; None: of many.
 
     Args:
         topology: The topology, with the conf of the run.
@@ -58,7 +58,7 @@ class _Choosing:
         behind = self._behind()
         found = {id: self._own_reason(spec, behind[id]) for id, spec in components.items()}
         left = list(components)
-        while left:  # a reason goes on to all that get what comes of it
+        while left:  # a reason holds for all components downstream, too
             spec = components[left.pop()]
             if found[spec.id] is None and self._ways[spec.id] == BY_AUTO:
                 found[spec.id] = next(filter(None, (self._of_input(spec, each, found) for each in spec.inputs)), None)
@@ -67,7 +67,7 @@ class _Choosing:
         return found
 
     def _behind(self) -> dict[str, str | None]:
-        """Return for each component the reason that lies in one of those that get what comes of it, or None."""
+        """Return for each component the reason that lies in a component downstream of it, or None."""
         components = self._topology.components
         back = cyclic(self._subscribers)
         found: dict[str, str | None] = dict.fromkeys(components)
@@ -84,7 +84,7 @@ class _Choosing:
         return found
 
     def _own_reason(self, spec: ComponentSpec, behind: str | None) -> str | None:
-        """Return the reason that lies in a component, or in what gets its tuples."""
+        """Return the reason that lies in a component, or downstream of it."""
         way = self._ways[spec.id]
         if way != BY_AUTO:
             return None if way == BY_BLOCK else f"{EXCHANGE!r} of {spec.id!r} is {way!r}"
@@ -93,7 +93,7 @@ class _Choosing:
         return (_against_spout(spec) if spec.kind == "spout" else None) or behind
 
     def _of_input(self, spec: ComponentSpec, input_: Input, found: Mapping[str, str | None]) -> str | None:
-        """Return the reason that comes with what a component gets."""
+        """Return the reason that lies in an input of a component."""
         source = input_.component
         if found[source] is not None:
             return found[source]
@@ -107,7 +107,7 @@ def _against_spout(spec: ComponentSpec) -> str | None:
     if _is_program(spec):
         return f"{spec.id!r} is a program of its own, which may drop what fails"
     if not _declares(component, "emits_again", Spout, _REPLAYING):
-        return f"{spec.id!r} may drop what fails; if not, {type(component).__name__} says emits_again = True"
+        return f"{spec.id!r} may drop what fails; if not, set emits_again = True in {type(component).__name__}"
     if getattr(component, "max_replays", None) == 0:
         return f"{spec.id!r} drops what fails, as its max_replays is 0"
     return None
@@ -116,17 +116,17 @@ def _against_spout(spec: ComponentSpec) -> str | None:
 def _against_bolt(spec: ComponentSpec) -> str | None:
     component: Any = spec.component
     if _is_program(spec):
-        return f"{spec.id!r} is a program of its own, which may keep tuples until others come"
+        return f"{spec.id!r} is a program of its own, which may hold tuples until others arrive"
     if acks_by_itself(component):
         return None
-    reason = f"{spec.id!r} may keep tuples until others come"
-    if component.wrapped is not None:  # state or coordination, which keep them whatever the bolt says
+    reason = f"{spec.id!r} may hold tuples until others arrive"
+    if component.wrapped is not None:  # state or coordination, which hold them whatever the bolt does
         return reason
-    return f"{reason}; if not, {type(component).__name__} says acks_by_itself = True"
+    return f"{reason}; if not, set acks_by_itself = True in {type(component).__name__}"
 
 
 def acks_by_itself(component: Any) -> bool:
-    """Return whether a bolt acks or fails each tuple without waiting for others, as far as its class says so."""
+    """Return whether a bolt's class declares that it acks or fails each tuple without waiting for others."""
     return _declares(component, "acks_by_itself", Bolt, _TAKING)
 
 
@@ -135,18 +135,15 @@ def _is_program(spec: ComponentSpec) -> bool:
 
 
 def _declares(component: Any, name: str, base: type, methods: tuple[str, ...]) -> bool:
-    """Return whether a component's class says ``name``, and still does what the class did that says so.
-
-    What a class says holds for a subclass, unless this has a method of its own in place of one that the class had.
-    """
+    """Return whether a component's class sets ``name``, and no subclass of that overrides one of the methods."""
     if not getattr(component, name, False):
         return False
     kind = type(component)
-    says = next((each for each in kind.__mro__ if name in vars(each)), None)
-    if says is None or name in vars(component):
-        return True  # the object itself says it
+    declaring = next((each for each in kind.__mro__ if name in vars(each)), None)
+    if declaring is None or name in vars(component):
+        return True  # set by the object itself
     for method in methods:
-        its = getattr(says, method, None)
+        its = getattr(declaring, method, None)
         if its is not getattr(base, method, None) and getattr(kind, method, None) is not its:
             return False
     return True

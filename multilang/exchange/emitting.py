@@ -56,11 +56,11 @@ class Emitter:
         self._most = most
         self._single: _Single | None = None  # the last one
         self._loose: object = None  # the input for which the last tuple without anchors was emitted
-        self._unread = [0]  # the emits that nobody gets
-        self._unread_told = 0  # of them a local parent was told
+        self._unread = [0]  # the emits without any subscriber
+        self._unread_reported = 0  # of them, those reported to a local parent
 
     def fast(self, default: Any) -> Emit:  # noqa: C901 - a call for each part would cost as much as the part
-        """Return an ``emit`` for the most frequent case: one anchor, which came in a block, and blocks alone."""
+        """Return an ``emit`` for the most frequent case: one anchor, which arrived in a block, and blocks alone."""
         encode, kind, many, main, opened = encode_values, BlockTuple, BlockTuples, self._thread.id, self._blocks.by_task
         routes = {name: route for name, route in self._routes.by_stream.items() if not route.on_wire}
         if self._most == 1:
@@ -119,7 +119,7 @@ class Emitter:
                             block.append(text)
                         return None
             except (LookupError, TypeError, ValueError, UnserializableValue):
-                pass  # the slow path sends it or says what is wrong
+                pass  # the slow path sends it or raises the error
             return otherwise(values, stream, anchors, direct_task, need_task_ids, on_task_ids)
 
         return emit
@@ -207,10 +207,10 @@ class Emitter:
                     self._blocks.close(block)
 
     def take_unread(self) -> int:
-        """Return the number of emits since the last call that nobody gets."""
+        """Return the number of emits without any subscriber since the last call."""
         (count,) = self._unread  # the main thread alone adds to it, and this may be another
-        told, self._unread_told = self._unread_told, count
-        return count - told
+        reported, self._unread_reported = self._unread_reported, count
+        return count - reported
 
     def _emit_rest(
         self,
@@ -222,8 +222,8 @@ class Emitter:
         on_task_ids: OnTaskIds | None,
     ) -> list[int] | None:
         """Send a tuple to the subscribers that take no blocks; ``tasks`` have it in a block."""
-        told = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
-        others = self._inner.emit(values, stream, anchors, None, need_task_ids, told)
+        all_ids = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
+        others = self._inner.emit(values, stream, anchors, None, need_task_ids, all_ids)
         return None if others is None else [*tasks, *others]
 
     def _anchors(self, anchors: Anchors) -> list[Tuple]:
@@ -242,9 +242,9 @@ class Emitter:
         return [self._inputs.find(each, "anchor") for each in anchors]
 
     def _holders(self, inputs: list[Tuple]) -> list[Any]:
-        """Return what a block is anchored to for tuples with these anchors: what came over the wire, not failed.
+        """Return the unfailed inputs on the wire that a block is anchored to for tuples with these anchors.
 
-        What nothing is replayed for is left out beside what something is.
+        Inputs whose failure causes no replay are left out beside others.
         """
         found = [
             tup.run.block if type(tup) is BlockTuple else self._single_of(tup)
@@ -256,7 +256,7 @@ class Emitter:
         return [holder for holder in found if holder.mark != LOOSE] or found
 
     def _single_of(self, tup: Tuple) -> _Single:
-        """Return the holder for a tuple that came alone, which is the same one for all that it leads to."""
+        """Return the holder for a tuple that arrived alone, the same one for all tuples anchored to it."""
         if self._single is None or self._single.wire.id != tup.id:
             self._single = _Single(tup, self._routes.apart)
         return self._single
@@ -271,7 +271,7 @@ class Emitter:
 
 
 class _Single:
-    """A tuple that came alone, as the holder of a block. It may be acked, as the component sees, before the block goes."""
+    """A tuple that arrived alone, as the holder of a block. The component may ack it before the block is sent."""
 
     __slots__ = ("mark", "wire")
 

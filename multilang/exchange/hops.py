@@ -29,7 +29,7 @@ class Hop:
         input: The subscription.
         target: The component that subscribes.
         against: The reason that its tuples travel one by one; None: they travel in blocks.
-        by_root: The reason that a block has only what comes of one tuple of a spout; None: it has what comes of many.
+        by_root: The reason that a block has the descendants of one spout tuple only; None: of many.
     """
 
     __slots__ = ("against", "by_root", "input", "target")
@@ -61,8 +61,7 @@ class Plan:
 
     Attributes:
         hops: All hops.
-        by_root: For each component the reason that it puts together only what comes of one tuple of a spout; None: it puts
-            together what comes of many.
+        by_root: For each component the reason that its blocks have the descendants of one spout tuple only; None: of many.
     """
 
     __slots__ = ("by_root", "hops")
@@ -100,7 +99,9 @@ def _alone(topology: Topology, captured: Collection[tuple[str, str]]) -> list[tu
     for id, spout in topology.spouts.items():
         if getattr(spout.component, "fails_alone", False):
             for each in (id, *behind(after, id)):
-                against[each] = against[each] or f"what comes of {id!r} fails alone, since nobody emits it again"
+                against[each] = (
+                    against[each] or f"tuples that come of {id!r} must fail alone, since nobody replays them"
+                )
     return [
         (
             spec.id,
@@ -155,6 +156,6 @@ def _against_input(topology: Topology, input_: Input, captured: Collection[tuple
         return "the grouping is an object of the topology's own"
     if not grouping.is_known:
         return "the grouping is a class of the topology's own"
-    if grouping.is_near and topology.conf.get("topology.workers", 1) not in (None, 1):
-        return "no task is told which others are in its worker (topology.workers is more than 1)"
+    if grouping.prefers_local and topology.conf.get("topology.workers", 1) not in (None, 1):
+        return "no task knows which others are in its worker (topology.workers is more than 1)"
     return None

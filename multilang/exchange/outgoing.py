@@ -1,4 +1,4 @@
-"""The open blocks of a task: what it emitted and has not sent yet, gathered for each task that gets blocks."""
+"""The open blocks of a task: tuples that it emitted and has not sent yet, for each task that gets blocks."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ ALONE: Any = _Nothing()
 class OpenBlocks:
     """A task's open blocks.
 
-    Tuples of one block succeed or fail together, so those that something is replayed for are never in one block with
-    those that nothing is, and what failed before is with nothing else: each holder has one of the marks of blocks.
+    Tuples of one block succeed or fail together. So tuples whose failure causes a replay are never in one block with
+    others, and a tuple that failed before is alone: each holder has one of the marks of blocks.
 
     Args:
         tasks: The tasks that get blocks.
@@ -77,7 +77,7 @@ class OpenBlocks:
     def close(self, block: OpenBlock) -> None:
         """Send a block that has tuples."""
         with self._sending:
-            self.writing = True  # before a signal can come between
+            self.writing = True  # first, in case of a signal
             self.dirty.remove(block)
             self._write(block)
             self.writing = False
@@ -94,7 +94,7 @@ class OpenBlocks:
                 self.writing = False
 
     def send_so_far(self, write: Callable[[OpenBlock], None]) -> None:
-        """Send what they have now by ``write``, in another thread, while the main thread may go on adding tuples."""
+        """Send the present tuples by ``write``, in another thread, while the main thread may add tuples."""
         with self._sending:
             for block in self.dirty[:]:
                 write(block)

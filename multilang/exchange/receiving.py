@@ -27,13 +27,13 @@ _MOST_SECS = 0.005  # between two times that blocks are sent, while the bolt wor
 
 
 class Received:
-    """A block that came in.
+    """A received block.
 
     Attributes:
         wire: The tuple on the wire, which is acked when all of the block's tuples are.
         left: The number of its tuples that are neither acked nor failed.
         failed: Whether it was failed, since one of its tuples was.
-        mark: Says what may be put together with what comes of it, as its text's mark does.
+        mark: The mark of its text.
     """
 
     __slots__ = ("failed", "left", "mark", "wire")
@@ -57,7 +57,7 @@ class Run:
 
 
 class BlockTuple(Tuple):
-    """A tuple that came in a block. What few ask for is made when it is asked for."""
+    """A tuple that arrived in a block; its rarely used properties are made on demand."""
 
     __slots__ = ("index", "run")
 
@@ -88,11 +88,11 @@ class BlockTuple(Tuple):
         try:
             return self.values[key if type(key) is int else self.run.positions[key]]  # type: ignore[index]
         except (LookupError, TypeError):
-            return super().__getitem__(key)  # which takes slices, and says what is wrong
+            return super().__getitem__(key)  # which takes slices, and raises errors
 
 
 class BlockTuples(Tuples):
-    """The tuples of one stream in a block, each of which is made when it is asked for.
+    """The tuples of one stream in a block, each made on demand.
 
     Attributes:
         run: The properties that they share.
@@ -149,7 +149,7 @@ class BlockTuples(Tuples):
             at: Any = field if isinstance(field, int) else self.run.positions[field]
             return [row[at] for row in self.rows]
         except LookupError:
-            return super().column(field)  # which says what is wrong
+            return super().column(field)  # which raises the error
 
     def unfinished(self, id: str) -> BlockTuple | None:
         """Return the unfinished tuple with this id; None if there is none."""
@@ -160,7 +160,7 @@ class BlockTuples(Tuples):
         return tup if tup.unfinished else None
 
     def settle(self) -> int:
-        """Have none of them unfinished any more, and return how many were."""
+        """Finish all of them, and return how many were unfinished."""
         if self.settled:
             return 0
         self.settled = True
@@ -172,7 +172,7 @@ class BlockTuples(Tuples):
 
 
 class Inputs:
-    """A bolt's inputs: the tuples of blocks, and those that came alone.
+    """A bolt's inputs: the tuples of blocks, and those that arrived alone.
 
     Args:
         inner: The wire's collector.
@@ -180,7 +180,7 @@ class Inputs:
         component: The component's id.
         blocks: The open blocks, which are sent before anything is acked.
         thread: The main thread.
-        apart: Whether nothing is put into a block together but what comes of one tuple on the wire.
+        apart: Whether a block has only tuples that come of one tuple on the wire.
 
     Attributes:
         done: The blocks on the wire all of whose tuples were acked.
@@ -205,7 +205,7 @@ class Inputs:
         self._apart = apart
         self._unfinished: dict[str, BlockTuple] = {}
         self._many: BlockTuples | None = None  # those that the component works on
-        self._acked: list[Any] = []  # single tuples that were acked, as the inner collector keeps them
+        self._acked: list[Any] = []  # single tuples that were acked, as the inner collector defers them
         self.done: deque[Tuple] = deque()
         self._sent_at = monotonic()
         self.ack = self._fast_ack()
@@ -222,7 +222,7 @@ class Inputs:
         Args:
             execute: Runs one tuple through the component.
             between: Runs timers that are due; called between two tuples if there are timers.
-            send: Sends everything that waits.
+            send: Sends all open blocks and waiting acks.
             execute_many: Runs many tuples through the component; None: it takes them one by one.
         """
         new, kind, connection = BlockTuple.__new__, BlockTuple, self._wire.connection
@@ -247,7 +247,7 @@ class Inputs:
                         self._many = tups
                         execute_many(tups)
                         self._many = None
-                        self._keep(tups)
+                        self._index(tups)
                         index += len(rows)
                     if timers:
                         between()
@@ -272,7 +272,7 @@ class Inputs:
         return self._between_tuples(receive, send_if_due)
 
     def _sender(self, send: Callable[[], None]) -> Callable[[], None]:
-        """Return a function that sends everything that waits, if nothing was sent for a while."""
+        """Return a function that calls ``send`` if it was not called for a while."""
 
         def send_if_due() -> None:
             if monotonic() - self._sent_at > _MOST_SECS:
@@ -284,7 +284,7 @@ class Inputs:
     def _between_tuples(
         self, receive: Callable[[Tuple], None], send_if_due: Callable[[], None]
     ) -> Callable[[Tuple], None]:
-        """Return ``receive`` with what is done after each tuple on the wire, since hundreds may have been read at once."""
+        """Return ``receive`` with the work after each tuple on the wire, since hundreds may have been read at once."""
         close_all = self._blocks.close_all
 
         def receive_by_root(wire: Tuple) -> None:
@@ -302,8 +302,8 @@ class Inputs:
         """Note that work begins, after a wait for input."""
         self._sent_at = monotonic()
 
-    def _keep(self, tups: BlockTuples) -> None:
-        """Let those that are unfinished be found by their ids."""
+    def _index(self, tups: BlockTuples) -> None:
+        """Add the unfinished ones to those that are found by their ids."""
         if not tups.settled:
             for tup in tups:
                 if tup.unfinished:
@@ -334,7 +334,7 @@ class Inputs:
         if type(tup) is BlockTuple:
             self._thread.call(lambda: self._settle(tup.run.block, 1, True))
         elif tup.task < 0 and tup.is_tick and get_ident() == self._thread.id:
-            self._blocks.close_all()  # a local parent waits for what is emitted after the tick's ack, since it came of no tick
+            self._blocks.close_all()  # emits after the tick's ack count as waited for: they come of no tick
             self._inner.ack(tup)
         elif self._blocks.dirty or self._thread.calls or get_ident() != self._thread.id:
             acked: list[Any] = []  # behind the block with what is anchored to it
@@ -354,7 +354,7 @@ class Inputs:
         self._thread.call(lambda: self.finish(failed, False))
 
     def _finish(self, given: Tuple | str, what: str) -> Tuple:
-        """Return the unfinished input; one of a block is finished now, as far as the component sees."""
+        """Return the unfinished input; one of a block is now finished for the component."""
         tup = self.find(given, what)
         if type(tup) is BlockTuple:
             tup.unfinished = False
@@ -388,9 +388,9 @@ class Inputs:
         elif not block.left:
             self.done.append(block.wire)
 
-    def deferred_ack(self, kept: list[Any]) -> Settle:
-        """Return an ``ack`` that keeps the tuples of blocks, and the others as the inner collector does."""
-        inner, append, kind = self._inner.deferred_ack(kept), kept.append, BlockTuple
+    def deferred_ack(self, deferred: list[Any]) -> Settle:
+        """Return an ``ack`` that defers the tuples of blocks, and the others as the inner collector does."""
+        inner, append, kind = self._inner.deferred_ack(deferred), deferred.append, BlockTuple
 
         def ack(given: Tuple | str) -> None:
             if type(given) is kind and given.unfinished:
@@ -407,15 +407,15 @@ class Inputs:
 
         return ack
 
-    def finish(self, kept: list[Any], ok: bool) -> None:
+    def finish(self, deferred: list[Any], ok: bool) -> None:
         """See BoltCollector."""
         others = []
-        for each in kept:
+        for each in deferred:
             if type(each) is BlockTuple:
                 self._settle(each.run.block, 1, ok)
             else:
                 others.append(each)
-        kept.clear()
+        deferred.clear()
         if others:
             if ok and self._blocks.dirty:
                 self._acked.extend(others)
@@ -446,7 +446,7 @@ class Inputs:
                 raise LocalProtocolError(
                     f"component {self._component!r}: tuple {id!r} can't be {past}: it was acked or failed before. "
                     "Each tuple is acked or failed once, after all that is anchored to it was emitted"
-                    + ("; a later emit says anchors=[]" if what == "anchor" else "")
+                    + ("; give a later emit anchors=[]" if what == "anchor" else "")
                 )
         return self._inner.received(tup)
 
@@ -456,7 +456,7 @@ class Inputs:
         return self._scope.current
 
     def waiting(self) -> tuple[int, int]:
-        """Return the numbers of acks that wait for the open blocks: of blocks, and of tuples that came alone."""
+        """Return the numbers of acks that wait for the open blocks: of blocks, and of tuples that arrived alone."""
         return len(self.done), len(self._acked)
 
     def send_acks(self, waiting: tuple[int, int]) -> None:

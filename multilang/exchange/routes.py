@@ -25,8 +25,8 @@ class Route:
         name: Its name as JSON.
         arity: The number of its fields.
         choose: Chooses the tasks of a tuple that get it in a block.
-        unread: Whether nobody gets its tuples at all.
-        on_wire: Whether others get its tuples one by one, too.
+        unread: Whether it has no subscriber.
+        on_wire: Whether other tasks get its tuples one by one, too.
         overtakes: Whether one of these gets blocks, too, which a single tuple must not overtake.
     """
 
@@ -53,8 +53,8 @@ class Routes:
         outputs: The output streams as declared, for the checks of emits.
         by_stream: The routes of the streams that travel in blocks; None stands for the default stream.
         tasks: The tasks that get blocks.
-        apart: Whether nothing is put into a block together but what comes of one tuple.
-        careful: Whether the library chose to put more together, so that it must do so no worse than without.
+        apart: Whether a block has only tuples that come of one tuple.
+        careful: Whether the library chose larger blocks, which then must do no harm.
         overtaking: The other streams that a component with blocks reads.
     """
 

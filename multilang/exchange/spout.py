@@ -1,4 +1,4 @@
-"""A spout's end of the exchange: the collector that gathers blocks, and the runner that asks for several tuples at once."""
+"""A spout's side of the exchange: the collector that fills blocks, and the runner that asks for several tuples at once."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Values
 
 _MOST_CALLS = 256  # of next_tuple, at one next
-_MINE = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # a thread's own are not told everywhere
+_MINE = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # a thread's own are not known everywhere
 _SLOW_SECS = 0.001  # for a call of next_tuple; the tuples before it would wait for the next as long
 _LONG_SECS = 0.02  # for a call that waits by itself, as for the next item of a queue, while tuples before it wait, too
 _MOST_SECS = 0.003  # for all calls at one next
-_WARY_CALLS = 1000  # one by one, after a slow call that gave nothing, or that waited for long
-_MOST_WARY_CALLS = 64_000  # each time it is twice as many, until a spout has not waited for long
-_MANY_PENDING = 10_000  # tuples under way, without a limit; from there on they are asked for one by one
-_MOST_SUSPECTS = 10_000  # that are kept; a spout may never emit again what failed
+_WARY_CALLS = 1000  # one by one, after a slow call that emitted nothing, or that waited for long
+_MOST_WARY_CALLS = 64_000  # it is doubled each time, until a spout has not waited for long
+_MANY_PENDING = 10_000  # tuples in flight, without a limit; from there on they are asked for one by one
+_MOST_SUSPECTS = 10_000  # that are stored; a spout may never replay what failed
 PENALTY = 10_000  # tuples that travel apart after a failure, where the library chose to put many together
-_MOST_PENALTY = 1_000_000  # each time it is twice as many, until as many as the last time travelled together
+_MOST_PENALTY = 1_000_000  # it is doubled each time, until as many as the last time travelled together
 
 
 class _Emitted:
@@ -44,11 +44,11 @@ class _Emitted:
 
     Attributes:
         id: Its message id.
-        number: Tells apart tuples with the same id.
+        number: A number that is unique among tuples with the same id.
         messages: The number of messages that carry it.
         left: The number of those that are neither acked nor failed.
         failed: Whether one was failed.
-        mark: Says whether it is with no others, since it failed before.
+        mark: The mark of its blocks.
     """
 
     __slots__ = ("failed", "id", "left", "mark", "messages", "number")
@@ -62,14 +62,14 @@ class _Emitted:
 
 
 class _Suspects:
-    """The tuples that failed, one of which may be the cause for all: when they are emitted again, each travels apart.
+    """The tuples that failed, one of which may be the cause for all: when they are replayed, each travels apart.
 
-    They are known by their message ids. A spout may give others the second time, so as many as failed together travel
-    apart in any case. Where the library chose to put many together, thousands travel apart: failures may be frequent, or the
-    bolts slow, and then each block would take its tuples with it.
+    They are known by their message ids. A replay may have another id, so as many tuples as failed together travel apart
+    in any case. Where the library chose larger blocks, thousands travel apart: failures may be frequent, or the bolts
+    slow, and then each block would fail all its tuples.
 
     Args:
-        careful: Whether the library chose to put many together.
+        careful: Whether the library chose larger blocks.
     """
 
     def __init__(self, careful: bool) -> None:
@@ -77,10 +77,10 @@ class _Suspects:
         self._next = 0  # how many of the next tuples travel apart
         self._careful = careful
         self._penalty = PENALTY  # for the next time
-        self._together = 0  # how many did not travel apart since the last time
+        self._together = 0  # those that did not travel apart since the last time
 
     def add(self, ids: list[Any], apart: bool) -> None:
-        """Take note of the tuples of a message that failed, which may have travelled apart."""
+        """Note the tuples of a message that failed, which may have travelled apart."""
         if self._careful and not apart and not self._next:
             if self._together > self._penalty // 2:
                 self._penalty = PENALTY
@@ -121,7 +121,7 @@ class BlockSpoutCollector(SpoutCollector):
         emitted: The number of emits.
         pending: The number of reliable tuples in flight.
         acks_at_once: True if an emit acks its tuple at once, as there are no ackers.
-        careful: Whether the library chose to put many tuples together.
+        careful: Whether the library chose larger blocks.
     """
 
     to_parent = True
@@ -136,7 +136,7 @@ class BlockSpoutCollector(SpoutCollector):
         self._blocks = OpenBlocks(routes.tasks, self._write)
         self._local = conf.get(PARENT) == "local"
         self._numbers = count(1)
-        self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that went alone
+        self._sent: dict[str, list[_Emitted]] = {}  # by the message id of a block, or of a tuple that was sent alone
         self._suspects = _Suspects(routes.careful)
         self.acks_at_once = inner.acks_at_once
         self.emitted = 0
@@ -223,9 +223,9 @@ class BlockSpoutCollector(SpoutCollector):
         on_task_ids: OnTaskIds | None,
     ) -> list[int] | None:
         """Send a tuple to the subscribers that take no blocks; ``tasks`` have it in a block."""
-        told = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
+        all_ids = None if on_task_ids is None else lambda others: on_task_ids([*tasks, *others])
         id = None if tracked is None or self.acks_at_once else self._message([tracked])
-        return self._inner.emit(values, id, stream, None, need_task_ids, told)
+        return self._inner.emit(values, id, stream, None, need_task_ids, all_ids)
 
     def _put(self, task: int, route: Route, text: str, tracked: _Emitted | None) -> None:
         block = self._blocks.by_task[task]
@@ -243,7 +243,7 @@ class BlockSpoutCollector(SpoutCollector):
             self._wire.connection.emit_from_spout([tuples, text], id, STREAM, block.task)
 
     def _message(self, carried: list[_Emitted]) -> Any:
-        """Return the message id for these tuples; a local parent is told theirs, for its counters."""
+        """Return the message id for these tuples; for a local parent's counters it includes theirs."""
         id = f"{BLOCK_ID}{next(self._numbers)}"
         if not self.acks_at_once:
             self._sent[id] = carried
@@ -263,7 +263,7 @@ class BlockSpoutCollector(SpoutCollector):
         """Do nothing; see park."""
 
     def settled(self, id: Any, ok: bool) -> list[_Emitted]:
-        """Return the spout's tuples that are done now that this message was acked, or failed."""
+        """Return the spout's tuples that are done with the ack or fail of this message."""
         if isinstance(id, list):
             id = id[0]
         carried = (
@@ -293,7 +293,7 @@ class BlockSpoutCollector(SpoutCollector):
 
 
 def _was_its_own(before: resource.struct_rusage) -> bool:
-    """Return whether the time since then passed with work or a wait of this process, and not while others were busy."""
+    """Return whether the time since then was this process's work or wait, and not that of other busy processes."""
     now = resource.getrusage(_MINE)
     worked = now.ru_utime + now.ru_stime - before.ru_utime - before.ru_stime
     return now.ru_nvcsw != before.ru_nvcsw or worked > _SLOW_SECS
@@ -303,17 +303,17 @@ class BlockSpoutRunner:
     """A started spout's runner that asks it for several tuples at one ``next``, and closes the blocks after each command.
 
     Attributes:
-        full: Whether the spout was asked for nothing at the last ``next``, since its tuples in flight are the most allowed.
+        full: Whether the spout was not called at the last ``next``, since as many tuples as allowed are in flight.
     """
 
     def __init__(self, runner: SpoutRunner, collector: BlockSpoutCollector, conf: dict[str, Any]) -> None:
         self._runner = runner
         self._collector = collector
-        # Where the library chose to put many together, nothing waits for tuples that a limit would keep back.
+        # Where the library chose larger blocks, nothing waits for tuples that a limit would hold back.
         self._most_pending = conf.get(MAX_PENDING) or (_MANY_PENDING if collector.careful else float("inf"))
-        # A quarter: while some blocks are under way, others are made.
+        # A quarter: while some blocks are in flight, others are filled.
         self._most = max(1, int(min(value(conf, EXCHANGE_TUPLES), _MOST_CALLS, self._most_pending / 4)))
-        self._roomy = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending
+        self._enough = _MANY_PENDING if self._most_pending == float("inf") else self._most_pending
         self._calls = 1  # at the next next
         self._wary = 0  # calls that are still made one by one
         self._wary_calls = _WARY_CALLS  # for the next time
@@ -323,7 +323,7 @@ class BlockSpoutRunner:
     def next(self) -> None:
         """Ask the spout for as many tuples as it is likely to have at hand."""
         collector, ask = self._collector, self._runner.next
-        alone = self._wary or collector.pending >= self._roomy
+        alone = self._wary or collector.pending >= self._enough
         calls = 1 if alone else self._calls
         began = now = monotonic()
         until = began + _MOST_SECS
@@ -359,7 +359,7 @@ class BlockSpoutRunner:
         collector.close_blocks()
 
     def _be_wary(self) -> None:
-        """Ask for single tuples for a while."""
+        """Ask for single tuples for the next calls."""
         self._wary = self._wary_calls
         self._wary_calls = min(2 * self._wary_calls, _MOST_WARY_CALLS)
 

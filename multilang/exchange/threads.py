@@ -1,4 +1,4 @@
-"""The main thread of a component, which alone works on blocks, and the calls that other threads leave to it."""
+"""The main thread of a component, which alone works on blocks, and the queue of other threads' calls."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class MainThread:
-    """The thread that this is made in.
+    """The thread that creates this object.
 
-    A call of another thread is made by the main thread before it next emits, acks, fails or sends anything, or by that thread itself
-    while the main thread waits for input. So what a thread did before the main thread did something comes before that.
+    A call of another thread is made by the main thread before it next emits, acks, fails or sends anything, or by that
+    thread itself while the main thread waits for input. So calls of several threads take effect in their order.
 
     Args:
-        send: Sends everything that waits, with the calls that were left (``make_calls``).
+        send: Sends all open blocks, after the queued calls (``make_calls``).
 
     Attributes:
         id: Its number.
-        calls: The calls of other threads that were not made yet.
+        calls: The queued calls of other threads.
     """
 
     def __init__(self, send: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ class MainThread:
         self._working.acquire()
 
     def call(self, call: Callable[[], object]) -> None:
-        """Make a call, behind those that other threads left, or leave it to the main thread."""
+        """Make a call, after the queued ones, or queue it for the main thread."""
         if get_ident() == self.id:
             self.make_calls()
             call()
@@ -44,13 +44,13 @@ class MainThread:
         self._send_meanwhile()
 
     def make_calls(self) -> None:
-        """Make the calls that other threads left."""
+        """Make the queued calls."""
         calls = self.calls
         while calls:
             calls.popleft()()
 
     def waiting_secs(self) -> float:
-        """Return how long, in seconds, the first of the calls has been waiting, as far as it was looked at; 0: none waits."""
+        """Return for how many seconds the first queued call has been seen to wait; 0: none waits."""
         try:
             first = self.calls[0]
         except IndexError:
@@ -71,7 +71,7 @@ class MainThread:
         self._working.acquire(timeout=1)
 
     def _send_meanwhile(self) -> None:
-        # Looked at again after the lock is free: what came meanwhile is nobody else's.
+        # Checked again after the lock is free: calls may have been queued meanwhile.
         while self.calls and self._working.acquire(False):
             try:
                 self._send()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
             """Write as much as the pipe takes now; return True when nothing is left."""
 
     class Blocks(Protocol):
-        """Tuples that were emitted and wait for others to be sent with."""
+        """Emitted tuples in open blocks."""
 
         def close_blocks(self) -> None:
             """Send them, before anything is waited for."""
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
             """Note that the main thread works again."""
 
     class Wire(Protocol):
-        """The task's end of the conversation with its parent."""
+        """The task's end of the connection to its parent."""
 
         connection: ChildConnection
 

@@ -1,9 +1,9 @@
-"""Import the module that a topology stands in, by its name or its file's path.
+"""Import the module of a topology, by its name or its file's path.
 
 Each topology's folder may have its own ``helpers.py``, and all are imported under one name. So when a topology of another
-folder is loaded in the same process, what it imports from beside itself is its own, and not what the last one left. The
-modules of the last one are put aside until a topology of its folder is loaded again. A function that imports one of them only
-when it is called finds that of the topology that was loaded last.
+folder is loaded in the same process, the modules of the last one are removed from ``sys.modules`` until a topology of its
+folder is loaded again. A function that imports one of them only when it is called finds that of the topology that was
+loaded last.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def load_module(place: str) -> ModuleType:
 
 
 class _OtherNames:
-    """A finder, asked last, of the libraries that ``multilang.compat`` stands in for."""
+    """A finder, asked last, of the libraries that ``multilang.compat`` replaces."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -111,7 +111,7 @@ def _from_file(path: str) -> ModuleType:
     project = project_around(path)
     home = folder if project is None else project.source
     if home in _folders:
-        _prefer(home, name, first=project is None)  # which puts its modules back
+        _prefer(home, name, first=project is None)  # which restores its modules
     for module in list(sys.modules.values()):
         if getattr(module, "__file__", None) == path and module.__name__ != "__main__":
             return module
@@ -144,7 +144,7 @@ def _from_file(path: str) -> ModuleType:
 
 
 def _near(path: str) -> str:
-    """Return the end of an error's text for a file that is not there: one with nearly this name, or what to write."""
+    """Return the end of an error's text for a missing file: one with a similar name, or what to write."""
     folder, name = os.path.split(path)
     try:
         there = [each for each in os.listdir(folder) if each.endswith(".py")]
@@ -172,7 +172,7 @@ _LIBRARY = ("multilang", "spark_bridge")
 _INSTALLED = {"site-packages", "dist-packages"}
 
 _folders: list[str] = []  # from which topologies import modules, the last one first
-_aside: dict[str, dict[str, ModuleType]] = {}  # folder -> modules of its, while another folder's have their names
+_aside: dict[str, dict[str, ModuleType]] = {}  # folder -> its modules, while another folder's have their names
 
 
 def _prefer(folder: str, own: str, *, first: bool) -> None:
@@ -180,7 +180,7 @@ def _prefer(folder: str, own: str, *, first: bool) -> None:
 
     Args:
         folder: The folder.
-        own: The name of the file in it that is being imported, which gives way to an older module of this name.
+        own: The name of the file in it that is being imported, which an older module of this name takes precedence over.
         first: Whether it is the first on the path, and not just the first of the topologies'.
     """
     if _folders[:1] == [folder]:
@@ -208,9 +208,9 @@ def _names_in(folder: str) -> set[str]:
 
 
 def _check_imports(path: str) -> None:
-    """Refuse a file beside which there is a module that it imports, if this process has another program's of that name.
+    """Refuse a file that imports a module beside it, if this process has imported another program's of that name.
 
-    An installed package may also stand beside the file, as a copy.
+    An installed package may also be beside the file, as a copy.
 
     Raises:
         ConfigError: Python gave it the other one.

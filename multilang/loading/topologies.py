@@ -54,7 +54,7 @@ def load_topology(where: str) -> Topology:
         raise TopologyError(
             f"{where} is {value!r}, not a Topology; name a Topology, or a function without arguments that returns one"
         )
-    if is_own:  # one of another library's comes with it
+    if is_own:  # one of another library's has its own
         value = _in_project(value, place)
     value.origin = f"{place}:{attr}"
     _settle_home(value, place)
@@ -62,10 +62,10 @@ def load_topology(where: str) -> Topology:
 
 
 def _in_project(topology: Topology, place: str) -> Topology:
-    """Return a topology with what its project of streamparse's gives it.
+    """Return a topology with the conf and the folder of its streamparse project.
 
-    That is the environment's conf, which the topology's own overrides, and the folder of its components with their files. In a
-    project with multilang.toml the conf is that file's, which the command adds.
+    The topology's own conf overrides the environment's. In a project with multilang.toml the conf is that file's, which
+    the command adds.
     """
     project = project_around(place) if place.endswith(".py") else None
     if project is None:
@@ -152,7 +152,7 @@ def from_foreign(found: Any, where: str) -> Topology:
     """Return a topology of streamparse's as one of this library, with the name of its module or file.
 
     Args:
-        found: A class that ``is_foreign`` says this of.
+        found: A class for which ``is_foreign`` is true.
         where: Its place.
     """
     place = split_target(where)[0]

@@ -15,8 +15,8 @@ from multilang.topology.model import ACKER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-# An entry is one number, since there is one for each tuple on its way: the xor, a bit for a failure, and the spout task
-# and 1; the task is 0 as long as the root's init message has not come.
+# An entry is one number, since there is one for each tuple in flight: the xor, a bit for a failure, and the spout task
+# and 1; the task is 0 until the root's init message arrives.
 _VALUE = (1 << 64) - 1
 _FAILED = 1 << 64
 _TASK_BITS = 65
@@ -25,8 +25,8 @@ _TASK_BITS = 65
 class Acker:
     """One acker task.
 
-    Messages of one root may come in any order. Entries live in three rotating buckets (Storm 2.x). An entry that is
-    rotated out is forgotten without a message, since the spout task times out by itself.
+    Messages of one root may arrive in any order. Entries are in three rotating buckets (Storm 2.x). An entry that is
+    rotated out is dropped without a message, since the spout task times out by itself.
 
     Args:
         complete: Sends its message ``(spout_task, root, ok)`` to the spout task.
@@ -34,22 +34,22 @@ class Acker:
 
     Attributes:
         newest: The entries of the newest bucket.
-        heard: The number of messages to it so far.
+        received: The number of messages to it so far.
         answered: The number of messages from it so far.
     """
 
-    __slots__ = ("_buckets", "answered", "complete", "heard", "newest")
+    __slots__ = ("_buckets", "answered", "complete", "newest", "received")
 
     def __init__(self, complete: Callable[[tuple[int, int, bool]], object], buckets: int = 3) -> None:
         self.complete = complete
         self.newest: dict[int, int] = {}
         self._buckets = [self.newest, *({} for _ in range(buckets - 1))]
-        self.heard = 0
+        self.received = 0
         self.answered = 0
 
     def init(self, root: int, value: int, spout_task: int) -> None:
         """Handle ``__ack_init``: a spout tuple's root id, the xor of its edges, and the spout task."""
-        self.heard += 1
+        self.received += 1
         task = self.begun(spout_task)
         bucket = self._bucket(root)
         if bucket is not None:
@@ -61,12 +61,12 @@ class Acker:
             self.complete((spout_task, root, True))
 
     def begun(self, spout_task: int) -> int:
-        """Return what is or-ed to the edge of a new root, of which nothing was heard, to be its entry in ``newest``."""
+        """Return what is or-ed to the edge of a new root, of which no message arrived yet, to be its entry in ``newest``."""
         return spout_task + 1 << _TASK_BITS
 
     def ack(self, root: int, value: int) -> None:
         """Handle ``__ack_ack``: the acked tuple's edge, xored with all edges made with it as an anchor."""
-        self.heard += 1
+        self.received += 1
         newest = self.newest
         entry = newest.get(root)
         if entry is not None:
@@ -84,31 +84,26 @@ class Acker:
 
     def fail(self, root: int) -> None:
         """Handle ``__ack_fail``: a tuple of this root failed, so that the root fails at once."""
-        self.heard += 1
+        self.received += 1
         self._change(self.newest, root, self._taken(root) | _FAILED)
 
-    def reset_timeout(self, root: int) -> None:
-        """Handle ``__ack_reset_timeout``: the entry counts as new."""
-        self.heard += 1
-        self.newest[root] = self._taken(root)
-
     def rotate(self) -> None:
-        """Forget the oldest entries, at a tick."""
+        """Drop the oldest entries, at a tick."""
         self._buckets.pop()
         self.newest = {}
         self._buckets.insert(0, self.newest)
 
     def successor(self) -> Acker:
-        """Return its replacement after it died, which knows no root, but keeps the counts."""
+        """Return its replacement after it died, which has its counts, but no roots."""
         new = Acker(self.complete, len(self._buckets))
-        new.heard, new.answered = self.heard, self.answered
+        new.received, new.answered = self.received, self.answered
         return new
 
     def __len__(self) -> int:
         return sum(map(len, self._buckets))
 
     def _change(self, bucket: dict[int, int], root: int, entry: int) -> None:
-        """Put a changed entry into its bucket, or complete or fail the root if it is time."""
+        """Put a changed entry into its bucket, or complete or fail the root if that is due."""
         task = entry >> _TASK_BITS
         if not task or (entry & _VALUE and not entry & _FAILED):
             bucket[root] = entry
@@ -131,7 +126,7 @@ class Acker:
 
 
 def renew(ackers: Sequence[Acker], held: Iterable[tuple[int | dict[int, int], int]]) -> tuple[set[int], set[int]]:
-    """Renew the roots that wait only for deliveries which windows hold.
+    """Renew the roots that wait only for deliveries held by windows.
 
     Args:
         ackers: All ackers.
@@ -157,5 +152,7 @@ def renew(ackers: Sequence[Acker], held: Iterable[tuple[int | dict[int, int], in
 
 def acker_counters(ackers: Sequence[Acker]) -> Counters:
     """Return the ackers' counters as Storm counts them: messages are acked inputs, answers to spouts are emits."""
-    heard, answered = sum(each.heard for each in ackers), sum(each.answered for each in ackers)
-    return Counters(ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=heard, acked=heard)
+    received, answered = sum(each.received for each in ackers), sum(each.answered for each in ackers)
+    return Counters(
+        ACKER, "bolt", len(ackers), emitted=answered, transferred=answered, executed=received, acked=received
+    )

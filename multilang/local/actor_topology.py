@@ -1,4 +1,4 @@
-"""A topology whose tasks are in this process: it starts their components, and starts them again when they die."""
+"""A topology whose tasks are in this process: it starts their components, and restarts them when they die."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class ActorTopology(LocalTopology):
 
     @abstractmethod
     def _activate(self, spout: SpoutActor) -> None:
-        """Tell a started spout that the topology was activated."""
+        """Activate a started spout."""
 
     @property
     def actors(self) -> list[BoltActor | SpoutActor]:
@@ -123,7 +123,7 @@ class ActorTopology(LocalTopology):
 
     @contextmanager
     def starting(self, actor: BoltActor | SpoutActor) -> Iterator[None]:
-        """Close the tasks that were started if this one can't be: they may hold what the next run needs."""
+        """Close the started tasks if this one can't be started: they may hold what the next run needs."""
         try:
             yield
         except BaseException:
@@ -149,12 +149,12 @@ class ActorTopology(LocalTopology):
                 message = describe(error, component, None, "in initialize")
                 self._error(actor.plan, message, fatal=True)
                 self._give_up(actor)
-                wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
+                wrong = isinstance(error, ConfigError | UnrecoverableError)  # a retry would fail as well
                 if attempt == START_ATTEMPTS or self.fail_fast or wrong:
                     raise TaskStartError(f"{actor.plan} can't be started: {message}") from error
 
     def _give_timers(self, actor: BoltActor | SpoutActor, collector: Collector) -> None:
-        """Give a task that starts timers of its own; those of its component before, which died, never run."""
+        """Give a starting task new timers; those of its dead component never run."""
         if actor.timers is not None:
             actor.timers.cancel_all()
         actor.timers = timers = TaskTimers(
@@ -170,7 +170,7 @@ class ActorTopology(LocalTopology):
                 self._call_each(self.plan.settings.message_timeout_secs, actor.rotate)
 
         def wake() -> None:
-            if timers.woken(due):
+            if timers.take_wakeup(due):
                 self._run_timers(actor, timers)
 
         self._call_at(due, wake)
@@ -193,10 +193,10 @@ class ActorTopology(LocalTopology):
 
     @abstractmethod
     def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
-        """Run one timer, and do what follows."""
+        """Run one timer, and make the deliveries that it leads to."""
 
     def works(self, actor: BoltActor | SpoutActor, handle: TimerHandle) -> bool:
-        """Return whether what comes of a timer is waited for, like what comes of tuples."""
+        """Return whether a timer's emits are waited for, like those of tuples."""
         if isinstance(actor, SpoutActor):
             return True
         works = handle.awaited or bool(actor.held)
@@ -220,7 +220,7 @@ class ActorTopology(LocalTopology):
     def died(
         self, actor: BoltActor | SpoutActor, error: BaseException, tup: LocalTuple | None, where: str = ""
     ) -> None:
-        """Report the exception of a task and start the task again; the tuples that it held time out."""
+        """Report the exception of a task and restart the task; the tuples that it held time out."""
         message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
         self._error(actor.plan, message, fatal=True)
         if isinstance(error, UnrecoverableError):
@@ -255,7 +255,7 @@ class ActorTopology(LocalTopology):
         if isinstance(component, Component):
             try:
                 give_up(component)
-            except Exception as error:  # noqa: BLE001  # the task is started again all the same
+            except Exception as error:  # noqa: BLE001  # the task is restarted all the same
                 self._error(actor.plan, describe(error, component, None, "after its death"))
 
     def close(self) -> None:
@@ -265,9 +265,9 @@ class ActorTopology(LocalTopology):
                 continue  # it was not started
             try:
                 close(actor.component)
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: the other components are to be closed, too
+            except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: the other components must be closed, too
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
-        self._repeats.tell_rest()
+        self._repeats.report_rest()
 
     # ---- events of tasks ----
 
@@ -279,7 +279,7 @@ class ActorTopology(LocalTopology):
         return LocalTuple([actor.plan.settings.tick_secs], TICK_STREAM, self._system, 0, IDLE)
 
     def settled(self, actor: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
-        """Tell a spout that one of its tuples was fully processed, failed, or timed out."""
+        """Call a spout's ``ack`` or ``fail`` for one of its tuples."""
         tup_id, emitted_at = entry
         actor.idle = 0  # it may have more tuples now
         actor.next_at = 0.0
@@ -301,7 +301,7 @@ class ActorTopology(LocalTopology):
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
 
     def name_tuple(self, tup: LocalTuple) -> str:
-        """Make up an id for a tuple when it is asked for; the tuple can be acked and anchored to by it."""
+        """Return a new id for a tuple that is asked for its id; the tuple can be acked and anchored to by it."""
         id = str(self._rng.getrandbits(63))
         self.named[id] = tup
         return id
@@ -362,18 +362,17 @@ class ActorTopology(LocalTopology):
                     spout.stats.with_failures(f"{spout.plan}: {counted(len(spout.pending))} neither acked nor failed")
                 )
             elif (self.active or spout.always) and not spout.exhausted:
-                said = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
-                lines.append(spout.stats.with_failures(f"{spout.plan}: not exhausted, {said}"))
+                why = "its exhausted() returns False" if spout.runner.exhausted() is False else "it still emits"
+                lines.append(spout.stats.with_failures(f"{spout.plan}: not exhausted, {why}"))
         return lines
 
     def _waited_for(self) -> list[str]:
-        """Return what is waited for: spouts, and bolts that hold tuples and may still do something by themselves.
+        """Return what is waited for: spouts, and bolts that hold tuples and have ticks or timers.
 
-        They do that at their next tick, or when a timer is due. A timer that is called once is waited for in any case,
-        unless it was set by another timer or for what came of ticks alone: such timers may follow one another forever.
-
-        If nothing times out, any bolt that holds tuples counts, as with processes. If anything is waited for, bolts
-        without ticks that hold tuples are named as well: these may be the spouts' tuples.
+        A timer that is called once is waited for in any case, unless it was set by another timer or for what came of
+        ticks alone: such timers may follow one another forever. If nothing times out, any bolt that holds tuples counts,
+        as with processes. If anything is waited for, bolts without ticks that hold tuples are named as well: these may
+        be the spouts' tuples.
         """
         if not self.opened:
             return [INACTIVE]

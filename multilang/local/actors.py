@@ -1,4 +1,4 @@
-"""Tasks in this process: their component, their counts, and how long they were busy."""
+"""Tasks in this process, with their component, counts and busy time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class BoltActor:
         return self.counted + self.every - self.countdown
 
     def count_down(self) -> None:
-        """Begin the next countdown, because the last one is over."""
+        """Begin the next countdown."""
         self.counted += self.every
         self.countdown = self.every = SAMPLE_EVERY
 
@@ -100,14 +100,14 @@ class BoltActor:
         return self.busy_secs + self.last_secs * (self.executed - self.idle_executed - self.measured)
 
     def settle(self) -> None:
-        """Bring the counts up to date."""
+        """Update the counts."""
         self.stats.executed = self.stats.received = self.executed
 
     # ---- tuples that are not waited for, see IDLE ----
 
     @property
     def held(self) -> int:
-        """The number of tuples to wait for: neither acked nor failed; a forgotten one counts for 2 or 3 timeouts."""
+        """The number of tuples to wait for: neither acked nor failed; one whose spout's tuple timed out counts for 2 or 3 timeouts."""
         self.settle()
         held = self.stats.unfinished - self.stats.idle
         if held and len(self.works_before) == self.works_before.maxlen:
@@ -119,7 +119,7 @@ class BoltActor:
         self.works_before.append(self.executed - self.idle_executed)
 
     def takes_idle(self) -> bool:
-        """Count an IDLE tuple; return whether what comes of it may also come of other tuples."""
+        """Count an IDLE tuple; return whether its emits may also come of other tuples."""
         works = bool(self.held)
         self.idle_executed += 1
         self.stats.idle += 1
@@ -130,13 +130,13 @@ class BoltActor:
     # ---- a state ----
 
     def works(self) -> None:
-        """Take note that what it does now is waited for, and may change its state."""
+        """Note that its present work is waited for, and may change its state."""
         if self.commits:
             self.component.worked()
 
     @property
     def uncommitted(self) -> bool:
-        """True if its state has something that came of work and is not committed yet."""
+        """True if its state has changes that came of work and are not committed yet."""
         return self.commits and self.component is not None and self.component.uncommitted
 
 
@@ -144,8 +144,8 @@ class SpoutActor:
     """A spout's task.
 
     Attributes:
-        always: Whether it is asked while the topology is inactive, too: the checkpoint spout, without which what is in
-            flight would never end.
+        always: Whether it is asked while the topology is inactive, too: the checkpoint spout, without which tuples in
+            flight would never be acked.
         pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
         idle: Empty nexts in a row since the last ack, fail or the like.
         next_at: The time from which it may be asked again.
@@ -206,7 +206,7 @@ class SpoutActor:
 
     @property
     def spout(self) -> Any:
-        """The component's spout, without what is around it."""
+        """The component's spout, without its wrappers."""
         return innermost(self.component)
 
     def emitted(self) -> None:
@@ -217,20 +217,20 @@ class SpoutActor:
             self.deaths = 0
 
     def emitted_nothing(self, now: float, virtual: bool = False) -> None:
-        """Leave it alone for a while, since it emitted nothing."""
+        """Do not ask it for a while, since it emitted nothing."""
         self.idle += 1
         waits = self.plan.settings.spout_wait_secs(self.idle, self.runner.exhausted(), virtual)
         self.next_at = max(self.next_at, now + waits)  # longer after a death
 
     @property
     def exhausted(self) -> bool:
-        """True if it has no more tuples, as far as one can tell."""
-        said = self.runner.exhausted()
-        return self.idle >= IDLE_ROUNDS if said is None else said
+        """True if it has no more tuples, as far as is known."""
+        answer = self.runner.exhausted()
+        return self.idle >= IDLE_ROUNDS if answer is None else answer
 
 
 def is_idle(tup: LocalTuple) -> bool:
-    """Return whether it came of ticks alone."""
+    """Return whether a tuple came of ticks alone."""
     return not tup.root and tup.edge == IDLE
 
 

@@ -43,7 +43,7 @@ class LocalCluster:
         conf: Settings that override each topology's own.
         seed: Makes in-process and simulated runs repeatable.
         faults: The faults of a simulated run.
-        fail_fast: Let ``wait`` raise an exception that would end a task, instead of starting the task again (not with
+        fail_fast: Let ``wait`` raise an exception that would end a task, instead of restarting the task (not with
             processes).
 
     Raises:
@@ -86,9 +86,9 @@ class LocalCluster:
             topology: The topology.
             name: Its name here; its own name if it is None.
             conf: Settings that override the cluster's and the topology's own.
-            capture: The streams whose tuples are kept for ``captured``, each a component (all of its streams) or a pair
-                (component, stream). A dict of these with functions calls the function with every tuple instead of
-                keeping it (in the cluster's thread, with processes).
+            capture: The streams whose tuples are stored for ``captured``, each a component (all of its streams) or a
+                pair (component, stream). A dict of these with functions calls the function with every tuple instead of
+                storing it (in the cluster's thread, with processes).
             inactive: Start no component before ``activate`` is called.
 
         Returns:
@@ -196,5 +196,5 @@ def _check_start(plan: Plan) -> None:
             component.check_start(task.conf)
         except Exception as error:
             is_explained = isinstance(error, MultilangError) and error.is_explained
-            said = error if is_explained else describe(error, component, None)
-            raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {said}") from error
+            text = error if is_explained else describe(error, component, None)
+            raise TaskStartError(f"{task.spec.kind} {task.component!r} can't be started: {text}") from error

@@ -1,4 +1,4 @@
-"""The faults of a simulated cluster: how many there are, as the run's seed draws them."""
+"""The faults of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ class Faults:
 
     Attributes:
         crash: The probability that a task dies while it works on a tuple or command. Only the first part of its output
-            gets through. The tuples that it held are lost, and so are those that come before it is started again.
-        acker_crash: The probability that an acker dies of a message and forgets everything.
+            is delivered. The tuples that it held are lost, and so are those that arrive before it is restarted.
+        acker_crash: The probability that an acker dies of a message and loses all entries.
         late: The probability that a message is late.
         late_secs: The longest time of a late message, in seconds; None: three message timeouts, so that tuples time out
             although they are not lost.
-        restart_secs: The longest time until a dead task is started again, in seconds.
-        spouts: Whether spouts die, too. Their source must then deliver again what they had emitted.
+        restart_secs: The longest time until a dead task is restarted, in seconds.
+        spouts: Whether spouts die, too. Their source must then redeliver what they had emitted.
         pause_secs: The seconds after a fault in which there is no other one.
-        limit: The number of faults after which there are no more, so that the topology can come to its end.
+        limit: The number of faults after which there are no more, so that the topology can finish.
     """
 
     crash: float = 0.01

@@ -2,7 +2,7 @@
 
 Tuples are run one after the other, depth first: everything that a call into a component emitted is processed before
 anything else. So a spout is asked for its next tuple only when nothing is queued, and the queue never holds more than
-one call of each component on the way emitted. Tuples from one task to another keep their order.
+the emits of one call of each component on the path. Tuples from one task to another stay in order.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class InProcessTopology(ActorTopology):
         return busy
 
     def _drain(self) -> None:
-        """Make all deliveries, and tell the spouts which tuples were acked or failed."""
+        """Make all deliveries, and call the spouts' ``ack`` and ``fail``."""
         out = self.out
         done = self._done
         while out or done:
@@ -226,15 +226,15 @@ class InProcessTopology(ActorTopology):
             if done:
                 settled = done[:]
                 del done[: len(settled)]
-                self._tell_of(settled)
+                self._report(settled)
 
-    def _tell_of(self, settled: Iterable[tuple[int, int, bool]]) -> None:
-        """Tell the spouts which of their tuples were acked or failed: (task, root id, whether acked) of each."""
-        told = -1
+    def _report(self, settled: Iterable[tuple[int, int, bool]]) -> None:
+        """Call the spouts' ``ack`` or ``fail``: (task, root id, whether acked) of each tuple."""
+        task_before = -1
         spout: Any = None
         for task, root, ok in settled:
-            if task != told:
-                told, spout = task, self.spouts[task]
+            if task != task_before:
+                task_before, spout = task, self.spouts[task]
             entry = spout.pending.newest.pop(root, None) or spout.pending.remove(root)
             if entry is None:
                 continue  # it timed out before, or its task died
@@ -271,7 +271,7 @@ class InProcessTopology(ActorTopology):
 
     def _start_timers(self) -> None:
         settings = self.plan.settings
-        self._timers.every(_LOOK_SECS, self._repeats.tell_due)
+        self._timers.every(_LOOK_SECS, self._repeats.report_due)
         self._timers.every(_LOOK_SECS, self._sample)
         if settings.message_timeouts:
             for acker in self._ackers:
@@ -316,7 +316,7 @@ class InProcessTopology(ActorTopology):
         (self._run_idle if is_idle(tup) else self._run)(((actor, tup),))
 
     def _run_idle(self, items: Iterable[tuple[Any, Any]]) -> None:
-        """Deliver IDLE tuples: what they lead to is IDLE, too, unless it may come of other tuples."""
+        """Deliver IDLE tuples: tuples that they lead to are IDLE, too, unless they may come of others."""
         out = self.out
         for actor, tup in items:
             if type(actor) is not BoltActor:
@@ -345,7 +345,7 @@ class InProcessTopology(ActorTopology):
 def _depth_first(
     out: list[tuple[Any, Any]], died: Callable[[Any, BaseException, Any], None]
 ) -> Callable[[Iterable[tuple[Any, Any]]], None]:
-    """Return the function that makes deliveries, each followed by all that it leads to."""
+    """Return the function that makes deliveries, each followed by all those that it leads to."""
 
     def run(items: Iterable[tuple[Any, Any]]) -> None:
         for actor, tup in items:

@@ -1,7 +1,7 @@
 """A topology on a virtual clock: the order of events and the faults are drawn from a seed.
 
 Every message (a tuple, or a message to or from an acker) takes a random time, but messages from one task to another
-keep their order. The same seed gives the same run, event by event; hours of timeouts pass in no time.
+stay in order. The same seed gives the same run, event by event; hours of timeouts pass in no time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from multilang.local.topology import Capture, Until
 
 LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a topology that does not drain in a day hangs
-MAX_UNDER_WAY = 1000  # messages; while there are more, spouts are not asked
+MAX_MESSAGES = 1000  # messages; while there are more, spouts are not asked
 _TRIP_SECS = 0.002  # the longest time that a message takes
 _JITTER_SECS = 0.001  # the longest delay of a spout's next after the time when it could be asked
 
@@ -90,7 +90,7 @@ class SimulatedTopology(ActorTopology):
         self._users = random.Random(rng.getrandbits(64)).getstate()
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._serial = 0
-        self._under_way = 0
+        self._in_flight = 0
         self._last_due: dict[tuple[int, int], float] = {}
         self._settled: list[tuple[int, int, bool]] = []
         self._ackers = [_AckerTask(id, Acker(self._settled.append)) for id in plan.ackers]
@@ -181,10 +181,10 @@ class SimulatedTopology(ActorTopology):
     def waiting_for(self) -> list[str]:
         self._check_running()
         lines = self._waited_for()
-        return [*lines, f"{self._under_way} messages under way"] if self._under_way else lines
+        return [*lines, f"{self._in_flight} messages in flight"] if self._in_flight else lines
 
     def _is_drained(self) -> bool:
-        return not self._under_way and not self.waiting_for
+        return not self._in_flight and not self.waiting_for
 
     # ---- the loop ----
 
@@ -225,7 +225,7 @@ class SimulatedTopology(ActorTopology):
     def _message(self, source: int, target: int, call: Callable[[], None], idle: bool = False) -> None:
         """Schedule ``call`` after a random time, and after every earlier message from ``source`` to ``target``.
 
-        ``idle`` says that it delivers a tuple that is not waited for.
+        ``idle``: it delivers a tuple that is not waited for.
         """
         trip = self._order.random() * _TRIP_SECS
         if self._happens(self.faults.late):
@@ -237,10 +237,10 @@ class SimulatedTopology(ActorTopology):
         if idle:
             self._at(due, call)
             return
-        self._under_way += 1
+        self._in_flight += 1
 
         def arrive() -> None:
-            self._under_way -= 1
+            self._in_flight -= 1
             call()
 
         self._at(due, arrive)
@@ -257,7 +257,7 @@ class SimulatedTopology(ActorTopology):
                     self._message(source, acker.id, self._acker_call(acker, content))
             elif isinstance(receiver, Later):
                 if self.stats[source].restarts != restarts:
-                    continue  # it died of the messages before, and with it the receiver of these task ids
+                    continue  # it died of an earlier message, and with it the receiver of these task ids
                 self._work(self._actor(source), partial(receiver.execute, content), "task ids for", content)
             else:
                 self._message(source, receiver, self._delivery(self.bolts[receiver], content), is_idle(content))
@@ -292,7 +292,7 @@ class SimulatedTopology(ActorTopology):
         return [each.acker for each in self._ackers]
 
     def _acker_call(self, acker: _AckerTask, content: tuple[Any, ...]) -> Callable[[], None]:
-        def tell() -> None:
+        def deliver() -> None:
             kind, root, *rest = content
             if acker.down_until > self.virtual.now():
                 self._note("lost on the way to acker", acker.id, kind)
@@ -307,18 +307,18 @@ class SimulatedTopology(ActorTopology):
                 self._message(acker.id, task, self._settling(task, root, ok))
             self._settled.clear()
 
-        return tell
+        return deliver
 
     def _settling(self, task: int, root: int, ok: bool) -> Callable[[], None]:
         def settle() -> None:
             spout = self.spouts[task]
             entry = spout.pending.remove(root)
             if entry is not None:
-                self._tell(spout, entry, ok)
+                self._report(spout, entry, ok)
 
         return settle
 
-    def _tell(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+    def _report(self, spout: SpoutActor, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         self._work(spout, lambda: self.settled(spout, entry, ok, timed_out), "ack" if ok else "fail", entry[0])
         self._ask_soon(spout)
 
@@ -328,7 +328,7 @@ class SimulatedTopology(ActorTopology):
         return self.bolts[task] if task in self.bolts else self.spouts[task]
 
     def _work(self, actor: BoltActor | SpoutActor, call: Callable[[], object], what: str, detail: Any) -> None:
-        """Make a call into a component, which may die of it."""
+        """Call into a component, which may die of it."""
         task = actor.plan.id
         shown = (detail.component, detail.stream, list(detail.values)) if hasattr(detail, "values") else detail
         if what != "next":
@@ -339,18 +339,18 @@ class SimulatedTopology(ActorTopology):
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             through = self._chance.randint(0, len(self.out))
             self._note("death of", task, repr(error))
-            said, self.out[:] = self.out[:through], []
+            sent, self.out[:] = self.out[:through], []
             self.died(actor, error, detail if what == "process" else None, "" if what == "process" else f"in {what}")
-            self.out[:0] = said
+            self.out[:0] = sent
         else:
             if dies:
-                said = self.out[: self._chance.randint(0, len(self.out))]
-                said = [item for item in said if not isinstance(item[0], Later)]  # the receiver of task ids is dead
+                sent = self.out[: self._chance.randint(0, len(self.out))]
+                sent = [item for item in sent if not isinstance(item[0], Later)]  # the receiver of task ids is dead
                 self.out.clear()
-                self._note("crash of", task, f"{len(said)} messages got through")
+                self._note("crash of", task, f"{len(sent)} messages got through")
                 self._down_until[task] = self.virtual.now() + self._chance.random() * self.faults.restart_secs
                 self.restart(actor)
-                self.out[:0] = said
+                self.out[:0] = sent
         self._send(task)
 
     def _happens(self, probability: float) -> bool:
@@ -365,10 +365,10 @@ class SimulatedTopology(ActorTopology):
     # ---- spouts ----
 
     def _ask_soon(self, spout: SpoutActor) -> None:
-        """Ask a spout for its next tuple, now or when it has been left alone for long enough."""
+        """Ask a spout for its next tuple, now or when its wait is over."""
         id = spout.plan.id
         due = max(self.virtual.now(), spout.next_at) + self._order.random() * _JITTER_SECS
-        if due < self._asked.get(id, float("inf")):  # it got an ack or the like, and need not be left alone any longer
+        if due < self._asked.get(id, float("inf")):  # it got an ack or the like, which ends its wait
             self._asked[id] = due
             self._at(due, lambda: self._ask(spout, due))
 
@@ -379,7 +379,7 @@ class SimulatedTopology(ActorTopology):
         del self._asked[id]
         if not (self.active or spout.always) or len(spout.pending) >= spout.max_pending:
             return  # it is asked again when that changes
-        if self._under_way < MAX_UNDER_WAY:
+        if self._in_flight < MAX_MESSAGES:
             before = spout.stats.emitted
             self._work(spout, spout.runner.next, "next", None)
             if spout.stats.emitted != before:
@@ -445,7 +445,7 @@ class SimulatedTopology(ActorTopology):
     def _expire(self, spout: SpoutActor) -> None:
         for entry in self._expired(spout.plan.id, spout.pending):
             self._note("timeout of", spout.plan.id, entry[0])
-            self._tell(spout, entry, False, timed_out=True)
+            self._report(spout, entry, False, timed_out=True)
 
 
 def _rotate(acker: _AckerTask) -> None:

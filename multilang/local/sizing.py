@@ -1,7 +1,7 @@
-"""The tasks and CPUs that a topology needs for a rate, from what its tuples cost in a short run on this machine.
+"""The tasks and CPUs that a topology needs for a rate, from the cost of its tuples in a short run on this machine.
 
-The model is the usual one of autoscalers: a component's load is the rate of its tuples times the cost of one, where the rate
-follows from that of the spouts by the measured ratio; so many tasks are needed that none is busier than a certain share.
+The model is the usual one of autoscalers: a component's load is the rate of its tuples, which follows from that of the
+spouts by the measured ratio, times the cost of one. There must be so many tasks that none is busier than a given share.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ def measure(topology: Topology, seconds: float) -> tuple[list[Cost], float | Non
     costs = [_cost(spec, [look[spec.id] for look in looks], source) for spec in specs]
     for each in status.components:
         if each.id == ACKER and each.executed:
-            # It hears of each message that was delivered, and first of each tuple tree, which it answers.
+            # It gets a message for each delivery, and one for each new tuple tree, which it answers.
             return costs, (each.executed - (each.emitted or 0)) / source
     return costs, None
 
 
 def _run(run: LocalTopology, seconds: float, looks: list[_Look]) -> None:
-    """Let it run until the spouts have no more tuples or the time is over, and then until the bolts have done theirs."""
+    """Let it run until the spouts have no more tuples or the time is over, and then until the bolts are done."""
     ends, done = run.clock.now() + seconds, -1
     while run.clock.now() < ends + seconds:
         with suppress(NotDrainedError):

@@ -47,7 +47,7 @@ _NO_FIGURES = ("component", "kind", "tasks")
 
 
 class StatusSource:
-    """Makes the status of a run, and keeps the samples of its last minute."""
+    """Makes the status of a run, and stores the samples of its last minute."""
 
     def __init__(self, run: WatchedRun, ackers: Callable[[], Counters | None]) -> None:
         """Begin with no sample. ``ackers``: returns the counts of the ackers, or None if there are none."""
@@ -57,17 +57,17 @@ class StatusSource:
         self._recorder = Recorder()
 
     def sample(self) -> None:
-        """Keep the present counts; to be called about once a second, after they were brought up to date."""
+        """Store the present counts; to be called about once a second, after they were updated."""
         self._recorder.record(self._now(), self._samples())
 
     def status(self, by_task: bool) -> RunStatus:
         """Return the status now.
 
         Args:
-            by_task: Whether to tell each task's figures.
+            by_task: Whether to include each task's figures.
         """
         run = self._run
-        counters = run.counters  # which brings the counts of all tasks up to date
+        counters = run.counters  # which updates the counts of all tasks
         now, samples = self._now(), self._samples()
         rates = self._recorder.rates(now, samples)
         self._recorder.record(now, samples)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _PRINTED = "stdout: "  # the prefix of text that a component's process wrote to its standard output
 MAX_ERRORS = 1000  # the oldest are dropped; the counters count them all
-MAX_KINDS = 100  # of errors in a status; that which did not come for the longest time is dropped
+MAX_KINDS = 100  # of errors in a status; the one that was not repeated for the longest time is dropped
 
 INACTIVE = "it was submitted inactive: no task is started, and nothing is emitted, before activate() is called"
 
@@ -54,7 +54,7 @@ class TaskError:
         component: The component's id.
         task: The task's id.
         message: The error's text.
-        fatal: Whether it ended the task, which was then started again or given up.
+        fatal: Whether it ended the task, which was then restarted or given up.
         at: The time since the topology was submitted, in seconds.
     """
 
@@ -77,7 +77,7 @@ class TaskInfo:
         component: Its component's id.
         kind: "spout" or "bolt".
         alive: Whether it runs.
-        restarts: How often it was started again.
+        restarts: The number of its restarts.
         pid: The id of its process; None when it has none.
         instance: The component, if it is in this process.
     """
@@ -111,15 +111,13 @@ class LocalTopology(ABC):
                 self.stats[task].lost_ids.source_id = spout.source_id
                 if type(spout).is_question is not Spout.is_question:
                     self.stats[task].is_question = spout.is_question
-        self._told_full: set[int] = (
-            set()
-        )  # the spout tasks of which it was told that windows hold all that they may have pending
+        self._warned_full: set[int] = set()  # the spout tasks with a warning that windows hold all that may be pending
         self._doubted: dict[int, set[int]] = {}  # roots by spout task: see _expired
         self._source = StatusSource(self, self._acker_counters)
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._kinds_of_errors: dict[
             tuple[str, bool, str], tuple[TaskError, int]
-        ] = {}  # the last of each, and how often
+        ] = {}  # the last of each, and their number
         self._repeats = Repeats(self._log_error, clock.now)
         self._printing: set[str] = set()  # components whose printed text was mentioned in the log
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
@@ -134,16 +132,16 @@ class LocalTopology(ABC):
     def wait(self, until: Until = "drained", timeout: float | None = None) -> None:
         """Wait until all is done: spouts exhausted, nothing pending, nothing queued.
 
-        A spout is exhausted when its ``exhausted()`` says so or, if it can't tell, when it was idle several times. A
-        topology that was submitted inactive is drained when it was activated and then all is done.
+        A spout is exhausted when its ``exhausted()`` returns True or, if it can't tell, when it was idle several times.
+        A topology that was submitted inactive is drained when it was activated and then all is done.
 
         Args:
             until: "drained", or a function of this topology that returns true when the wait is over.
             timeout: The longest wait in seconds; None for no limit.
 
         Raises:
-            NotDrainedError: The time is over; the error says what is still to come, and where.
-            LocalClusterError: The topology can't go on.
+            NotDrainedError: The time is over; the error names what is still to come, and where.
+            LocalClusterError: The topology can't continue.
             ValueError: ``until`` is something else.
         """
 
@@ -163,7 +161,7 @@ class LocalTopology(ABC):
 
     @abstractmethod
     def deactivate(self) -> None:
-        """Ask the spouts for no more tuples; tuples in flight go on."""
+        """Ask the spouts for no more tuples; tuples in flight are still processed."""
 
     @abstractmethod
     def kill(self, wait_secs: float = 0) -> None:
@@ -221,14 +219,14 @@ class LocalTopology(ABC):
         Call it from the thread that waits: in process, it asks the spouts whether they are exhausted.
 
         Args:
-            by_task: Whether to tell each task's figures, too, which takes longer where there are thousands.
+            by_task: Whether to include each task's figures, which takes longer with thousands of tasks.
         """
         return self._source.status(by_task)
 
     @property
     @abstractmethod
     def state(self) -> str:
-        """One word for what it does: "inactive", "active", "failed" or "ended"."""
+        """The state: "inactive", "active", "failed" or "ended"."""
 
     @property
     def checkpoint(self) -> CheckpointStatus | None:
@@ -242,7 +240,7 @@ class LocalTopology(ABC):
 
     @property
     def kinds_of_errors(self) -> list[tuple[TaskError, int]]:
-        """The last error of each kind, and how often that kind came; the newest is the last."""
+        """The last error of each kind, and the number of that kind; the newest is the last."""
         return list(self._kinds_of_errors.values())
 
     @property
@@ -258,7 +256,7 @@ class LocalTopology(ABC):
             raise LocalClusterError(f"topology {self.name!r} was killed; submit it again")
 
     def _ended(self) -> None:
-        """Tell its components, as they were declared, that it was ended."""
+        """Call ``after_end`` of its components, as they were declared."""
         for spec in self.plan.topology.components.values():
             if isinstance(spec.component, Component):
                 spec.component.after_end()
@@ -278,7 +276,7 @@ class LocalTopology(ABC):
         """Rotate the pending tuples of a spout's task, and return those that timed out.
 
         A tuple that waits only for windows to end is pending for as long as they hold it. If it seems to wait for
-        something else, too, that may be an ack under way, so that it is looked at once more, one timeout later.
+        something else, too, that may be an ack in flight, so that it is checked once more, one timeout later.
 
         Args:
             task: The task's id.
@@ -287,7 +285,7 @@ class LocalTopology(ABC):
         expired = pending.rotate()
         held = self._held() if expired or len(pending) else ()
         renewed, others = renew(self._ackers_now, held) if held else ((), ())
-        for root in renewed:  # those that are younger, too: when they end, their acks have a whole timeout to come
+        for root in renewed:  # younger ones, too: when their windows end, their acks have a whole timeout
             entry = expired.pop(root, None) or pending.remove(root)
             if entry is not None:
                 pending.newest[root] = entry
@@ -295,15 +293,15 @@ class LocalTopology(ABC):
         failed = []
         for root, entry in expired.items():
             if root in others and root not in seen:
-                pending.put_back(root, entry)
+                pending.restore(root, entry)
                 doubted.add(root)
             else:
                 failed.append(entry)
         self._doubted[task] = doubted
         plan = self.plan.tasks[task]
         most = plan.settings.max_spout_pending
-        if most and renewed and len(pending) >= most and task not in self._told_full:
-            self._told_full.add(task)
+        if most and renewed and len(pending) >= most and task not in self._warned_full:
+            self._warned_full.add(task)
             self._log(
                 plan,
                 f"it is asked for no more tuples: {MAX_SPOUT_PENDING} is {most}, and windows that wait for more tuples hold so many. Set it "
@@ -318,10 +316,10 @@ class LocalTopology(ABC):
 
     @abstractmethod
     def _count(self) -> None:
-        """Bring ``stats`` up to date with counts that are kept elsewhere."""
+        """Update ``stats`` from counts that are stored elsewhere."""
 
     def _sample(self) -> None:
-        """Keep the present counts for rates and curves."""
+        """Store the present counts for rates and curves."""
         self._count()
         self._source.sample()
 
@@ -346,7 +344,7 @@ class LocalTopology(ABC):
                 keep(tup)
             except Exception as error:  # noqa: BLE001  # user code
                 broken = LocalClusterError(
-                    f"topology {self.name!r} can't go on: {error!r} of the function that captures {component!r}"
+                    f"topology {self.name!r} can't continue: {error!r} of the function that captures {component!r}"
                 )
                 broken.__cause__ = error
                 self.fail(broken)
@@ -355,8 +353,8 @@ class LocalTopology(ABC):
 
     def _not_met(self, until: Until, after: str, waiting_for: Sequence[str], which: str = "") -> NotDrainedError:
         """Return the error of a ``wait`` that ran out of time."""
-        what = "is not drained" if until == "drained" else "did not come to what was waited for"
-        lines = listed(waiting_for) or ["nothing is under way, no spout has more, and no bolt holds a tuple"]
+        what = "is not drained" if until == "drained" else "did not meet the condition of wait()"
+        lines = listed(waiting_for) or ["nothing is in flight, no spout has more, and no bolt holds a tuple"]
         return NotDrainedError(f"topology {self.name!r}{which} {what} after {after}:", lines)
 
     def _error(self, task: TaskPlan, message: str, fatal: bool = False) -> None:
@@ -368,11 +366,11 @@ class LocalTopology(ABC):
         kinds[kind] = error, times + 1  # the newest kind is the last
         if len(kinds) > MAX_KINDS:
             del kinds[next(iter(kinds))]
-        said = f"died: {message}" if fatal else message
+        text = f"died: {message}" if fatal else message
         if logging.getLogger(task.component).isEnabledFor(logging.DEBUG):
-            self._log_error(task, said)
+            self._log_error(task, text)
         else:
-            self._repeats.report(task, said, task.component)
+            self._repeats.report(task, text, task.component)
 
     def _log_error(self, task: TaskPlan, message: str) -> None:
         logging.getLogger(task.component).error("%s", message, extra={"task": task.id})
@@ -388,7 +386,7 @@ class LocalTopology(ABC):
             self._printing.add(task.component)
             logger.warning(
                 "what it prints is not shown here: it goes to the log, at level info, which multilang run shows with -v "
-                "and a script with logging.basicConfig(level='INFO'); this is said once. It was: %.200s",
+                "and a script with logging.basicConfig(level='INFO'); this is logged once. It was: %.200s",
                 message[len(_PRINTED) :],
                 extra={"task": task.id},
             )

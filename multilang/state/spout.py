@@ -183,7 +183,7 @@ class CheckpointSpout(Spout):
         return {PREPARE: "begin", COMMIT: "commit"}.get(values[1]) if stream == STREAM else None
 
     def next_tuple(self) -> None:
-        self._repeats.tell_due()
+        self._repeats.report_due()
         if self._running or not self.is_owner():
             return
         now = self.clock()
@@ -240,7 +240,7 @@ class CheckpointSpout(Spout):
         return self.state == COMMITTED and not self.recovering and not self._running
 
     def close(self) -> None:
-        close_all(self._repeats.tell_rest, self._witness.close, self._state.close, self._provider.close)
+        close_all(self._repeats.report_rest, self._witness.close, self._state.close, self._provider.close)
 
     def prepared(self) -> None:
         """Store that all tasks have prepared: from here on the checkpoint will be committed, whatever happens."""

@@ -1,8 +1,8 @@
 """Look-ups over the network: an async function for each element, many at once, and the bolt that waits for them.
 
-Tuples are worked on in batches of at most ``limit``, so that never more calls are under way. A batch is over when each call
-has a result, an exception or no more time. So between two calls of the bolt nothing is under way: ticks, checkpoints and
-windows behind it find it as they find any other bolt.
+Tuples are worked on in batches of at most ``limit``, so that never more calls are running. A batch is over when each call
+has a result, an exception or no more time. So between two calls of the bolt nothing is running: for ticks, checkpoints and
+windows downstream it is a bolt like any other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLOSING_SECS = 5.0  # for the loop's thread
 
 
 class _FaultError(Exception):
-    """A call gives no result, and the function that was called has raised no exception; the argument is the error."""
+    """A call has no result, although its function raised no exception; the argument is the error."""
 
 
 class MapAsync(Operation):
@@ -40,8 +40,8 @@ class MapAsync(Operation):
 
     Args:
         function: The function.
-        limit: The most calls under way at once in a task.
-        ordered: Whether results come in the order of their elements; if not, each when it is there.
+        limit: The most calls at once in a task.
+        ordered: Whether results are in the order of their elements; if not, in the order in which calls end.
         timeout: Seconds after which a call fails; None: never.
 
     Raises:
@@ -54,7 +54,7 @@ class MapAsync(Operation):
     def __init__(self, function: Callable[[Any], Any], limit: int, ordered: bool, timeout: float | None) -> None:
         self.function = called(self.name, function)
         if not is_count(limit):
-            raise TopologyError(f"map_async(limit={limit!r}): give the most calls under way at once, from 1 on")
+            raise TopologyError(f"map_async(limit={limit!r}): give the most calls at once, from 1 on")
         given: Any = timeout
         if given is not None and (isinstance(given, bool) or not isinstance(given, int | float) or given <= 0):
             raise TopologyError(f"map_async(timeout={timeout!r}): give seconds above 0, or None")
@@ -63,15 +63,15 @@ class MapAsync(Operation):
         self.timeout = timeout
 
     def apply(self, elements: list[Any]) -> list[Any]:
-        """Return the results as they are: the bolt has called the function."""
+        """Return the elements, which are results already: the bolt has called the function."""
         return elements
 
 
 class AsyncProgram(TogetherBolt):
-    """Calls an async function for the element of each tuple, and runs a program behind the results.
+    """Calls an async function for the element of each tuple, and runs a program with the results.
 
-    A call that fails fails its tuple alone. The loop of the calls runs in a thread of its own, and lives as long as the task,
-    so that connections may be kept open from call to call.
+    A call that fails fails its tuple alone. The event loop runs in a thread of its own until the task ends, so that
+    connections may stay open from call to call.
 
     Args:
         name: The stage.
@@ -120,7 +120,7 @@ class AsyncProgram(TogetherBolt):
     # ---- inside ----
 
     def _run(self) -> None:
-        """Run the loop until it is stopped: sys.exit() in a call ends it, and no other call would come to its end."""
+        """Run the loop until it is stopped: sys.exit() in a call ends it, and then no other call would end."""
         while True:
             try:
                 return self._loop.run_forever()
@@ -134,8 +134,8 @@ class AsyncProgram(TogetherBolt):
         operation = self._operation
         awaitable = operation.function(element)
         if not isawaitable(awaitable):
-            said = f"the function returned {awaitable!r:.80}, which can't be awaited; map_async takes an async function, map a plain one"
-            raise _FaultError(TypeError(said))
+            text = f"the function returned {awaitable!r:.80}, which can't be awaited; map_async takes an async function, map a plain one"
+            raise _FaultError(TypeError(text))
         if operation.timeout is None:
             return await awaitable
         called = ensure_future(awaitable)
@@ -145,11 +145,11 @@ class AsyncProgram(TogetherBolt):
                 return called.result()  # or its own error, which may be a TimeoutError, too
         finally:
             called.cancel()
-        said = f"no result for {element!r:.80} within {operation.timeout:g} seconds"
-        raise _FaultError(TimeoutError(said))
+        text = f"no result for {element!r:.80} within {operation.timeout:g} seconds"
+        raise _FaultError(TimeoutError(text))
 
     def _finish(self, finished: list[tuple[Tuple, Future[Any]]]) -> None:
-        """Send what came of some calls, together where nothing fails."""
+        """Send the results of some calls, together if nothing fails."""
         from concurrent.futures import CancelledError
 
         good: list[tuple[Tuple, Any]] = []
@@ -161,7 +161,7 @@ class AsyncProgram(TogetherBolt):
             elif isinstance(error, _FaultError):
                 self._fail(
                     tup, stage_error(self._stage, error.args[0])
-                )  # its traceback says nothing of the user's function
+                )  # its traceback has nothing of the user's function
             elif isinstance(error, FailedException):
                 self._fail(tup, error)
             else:
@@ -170,19 +170,19 @@ class AsyncProgram(TogetherBolt):
                 self._fail(tup, failure)
         self.half_sent = False
         try:
-            self._go_on(good)
+            self._continue(good)
         except Exception:
             if self.half_sent:
                 raise
         else:
             return
-        for pair in good:  # behind the exception, which would be shown with each of theirs
+        for pair in good:  # outside of the except block, so that their errors are shown without that exception
             try:
-                self._go_on([pair])
+                self._continue([pair])
             except Exception as error:  # noqa: BLE001 - user code: its failure is the tuple's
                 self._fail(pair[0], error)
 
-    def _go_on(self, results: Iterable[tuple[Tuple, Any]]) -> None:
+    def _continue(self, results: Iterable[tuple[Tuple, Any]]) -> None:
         tups = [tup for tup, _ in results]
         if tups:
             self.send_apart([(tup, self._machine.start(self._stage, [result], tup)) for tup, result in results], tups)

@@ -1,4 +1,4 @@
-"""The bolts that run programs. They differ in when a tuple is worked on, and in where their memory is."""
+"""The bolts that run programs. They differ in the moment at which a tuple is processed, and the place of their memory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     _Group = tuple[list[tuple[Sink, list[Any]]], Sequence[Tuple] | None]
 
 LINGER_SECS = 0.005
-"""The longest time for which a tuple waits for others with which its results are combined."""
+"""The longest time for which a tuple waits for others to combine its results with theirs."""
 
 MOST_TUPLES = 1000
 """The most tuples that wait so."""
@@ -43,11 +43,11 @@ class Programmed(AnchoredBolt):
 
     Args:
         program: The program.
-        explained: The lines by which ``Topology.explain`` tells of it.
+        explained: Its lines in ``Topology.explain``.
 
     Attributes:
-        passing: What passes on watermarks; None if there are none.
-        half_sent: Whether some of what came of several tuples may have been emitted, when an exception was raised.
+        passing: Passes on watermarks; None if there are none.
+        half_sent: Whether some results of several tuples may have been emitted, when an exception was raised.
     """
 
     _machine: Machine
@@ -65,30 +65,30 @@ class Programmed(AnchoredBolt):
         return {**super().declared_streams(), **{sink.stream: sink.declared() for sink in self.program.sinks}, **rounds}
 
     def work(self, batches: Iterable[Tuples], anchors: Sequence[Tuple] | None = None) -> None:
-        """Run tuples through the program, and emit what comes of them.
+        """Run tuples through the program, and emit the results.
 
         Args:
             batches: The tuples, each batch of one input.
-            anchors: The tuples that what is emitted is anchored to; None: those in process.
+            anchors: The anchors of the emits; None: the tuples in process.
         """
         self.send(self._machine.run(batches), anchors)
 
     def send(self, outputs: list[tuple[Sink, list[Any]]], anchors: Sequence[Tuple] | None = None) -> None:
-        """Emit what came of tuples, and keep what they changed."""
+        """Emit the results of tuples, and commit their changes."""
         self._send(((outputs, anchors),))
 
     def send_combined(self, outputs: list[tuple[Sink, list[Any]]]) -> None:
-        """Emit what came of some tuples together, and keep what they changed. See ``send_apart`` for exceptions."""
+        """Emit the results of some tuples together, and commit their changes. See ``send_apart`` for exceptions."""
         self._send(((outputs, None),), checks=True)
 
     def send_apart(
         self, came: Iterable[tuple[Tuple, list[tuple[Sink, list[Any]]]]], anchors: Sequence[Tuple] | None = None
     ) -> None:
-        """Emit what came of each of some tuples, and keep what they changed.
+        """Emit the results of each of some tuples, and commit their changes.
 
-        If it raises an exception and ``half_sent`` is False, nothing was emitted, so that each tuple may be worked on by
-        itself. What is combined is anchored to ``anchors``, all else to the tuple that it came of: anchored to all, n tuples would
-        be n * n pairs to track, and one that fails would take the others with it.
+        If it raises an exception and ``half_sent`` is False, nothing was emitted, so that each tuple may be processed by
+        itself. Combined results are anchored to ``anchors``, all others to their own tuple: anchored to all, n tuples
+        would be n * n pairs to track, and one that fails would make the others fail.
         """
         combined: list[tuple[Sink, list[Any]]] = []
         groups: list[_Group] = [(combined, anchors)]
@@ -146,7 +146,7 @@ def _rows(outputs: list[tuple[Sink, list[Any]]]) -> list[tuple[str, list[list[An
 
 
 class ChainBolt(Programmed, BasicBolt):
-    """Works on each tuple at once, or on those of a block together."""
+    """Processes each tuple at once, or those of a block together."""
 
     def process(self, tup: Tuple) -> None:
         if self.passing is not None and tup.stream.startswith(PREFIX):
@@ -163,10 +163,10 @@ class ChainBolt(Programmed, BasicBolt):
 
 
 class TogetherBolt(Programmed, LingeringBolt):
-    """Works on tuples together, which wait for one another for a moment.
+    """Processes tuples together, which wait for one another for a moment.
 
-    A round of watermarks waits for the tuples before it. If others have joined them by then, it has the times that were known
-    before all of these, and leaves what is new to the next round.
+    A round of watermarks waits for the tuples before it. If others have joined them by then, it has the times known
+    before all of these, and leaves new ones to the next round.
     """
 
     linger_secs = LINGER_SECS
@@ -178,13 +178,13 @@ class TogetherBolt(Programmed, LingeringBolt):
         if passing is None:
             super().process(tup)
         elif not tup.stream.startswith(PREFIX):
-            passing.keep(tup)
+            passing.hold(tup)
             if self._waiting:
                 self._waiting = [
                     (each, passing.noted(each) if noted is None else noted) for each, noted in self._waiting
                 ]
             super().process(tup)
-        elif passing.is_told(tup):
+        elif passing.takes_lead(tup):
             self.ack(tup)
         elif self._groups:
             self._waiting.append((tup, None))
@@ -196,7 +196,7 @@ class TogetherBolt(Programmed, LingeringBolt):
         super()._hand_over(key, group)
         if self.passing is None:
             return
-        self.passing.let_go()
+        self.passing.release()
         waiting, self._waiting = self._waiting, []
         for tup, noted in waiting:
             self.passing.take(tup, noted)
@@ -208,11 +208,11 @@ class TogetherBolt(Programmed, LingeringBolt):
 
 
 class CombiningBolt(TogetherBolt):
-    """Works on tuples together, so that what comes of them is combined before it is sent.
+    """Processes tuples together, so that their results are combined before they are sent.
 
-    They wait for one another for LINGER_SECS, and are acked when what came of all of them is acked. What is not combined is
-    anchored to its own tuple alone. If a function fails, each is worked on by itself, so that only the one that it can't
-    take fails.
+    They wait for one another for LINGER_SECS, and are acked when the results of all of them are acked. A result that is
+    not combined is anchored to its own tuple alone. If a function fails, each tuple is processed by itself, so that only
+    the one that causes it fails.
     """
 
     batch_size = MOST_TUPLES
@@ -230,7 +230,7 @@ class CombiningBolt(TogetherBolt):
                 raise
         else:
             return
-        for tup in tups:  # behind the exception, which would be shown with each of theirs
+        for tup in tups:  # outside of the except block, so that their errors are shown without that exception
             self._alone(tup)
 
     def _alone(self, tup: Tuple) -> None:
@@ -260,7 +260,7 @@ class WithState(Stateful):
     _memory: Memory
 
     def init_state(self, state: KeyValueState[Any, Any]) -> None:
-        """Receive the state with the accumulators as they were committed last."""
+        """Receive the state with the last committed accumulators."""
         self._memory.state = state
 
 

@@ -41,8 +41,8 @@ class StreamBuilder:
     same names of stages in each process.
 
     Args:
-        state: Keep the results of all operations with keys in the topology's state, so that they survive crashes. It is
-            so in any case with ``update_state``, and with exact alignment in ``build``'s conf.
+        state: Store the results of all operations with keys in the topology's state, so that they survive crashes. They
+            are stored in any case with ``update_state``, and with exact alignment in ``build``'s conf.
     """
 
     def __init__(self, *, state: bool = False) -> None:
@@ -64,9 +64,9 @@ class StreamBuilder:
         """Return the stream of a spout's tuples, or of the items of an iterable.
 
         Args:
-            source: A spout, its class, an iterable that can be gone through again, or a function that returns an iterable.
+            source: A spout, its class, an iterable that can be iterated again, or a function that returns an iterable.
                 Tasks share an iterable's items.
-            parallelism: The number of the source's tasks, and of the stages behind it.
+            parallelism: The number of the source's tasks, and of the next stages.
             name: The source's component; that of the spout's class if it is None.
 
         Raises:
@@ -82,7 +82,7 @@ class StreamBuilder:
         return Stream(self._declared, stage)
 
     def build(self, name: str, conf: dict[str, Any] | None = None) -> Topology:
-        """Return the topology: stages that need no exchange are fused, and what can be is combined before one.
+        """Return the topology: stages that need no exchange are fused, and results are combined before one if possible.
 
         Args:
             name: The topology's name.
@@ -95,7 +95,7 @@ class StreamBuilder:
             raise TopologyError(f"topology {name!r} has no stream; begin with source(...)")
         builder = planned(self._graph, self._declared, self._state, conf or {})
         if any(stream.startswith(PREFIX) for spec in builder.specs.values() for stream in spec.streams):
-            # Storm prefers tasks in the same worker otherwise, and windows wait for elements of each source by each task.
+            # Otherwise Storm prefers tasks in the same worker, and windows wait for elements of each source by each task.
             conf = {NOT_LOAD_AWARE: True, **(conf or {})}
         topology = builder.build(name, conf)
         module = sys._getframe(1).f_globals.get("__name__")

@@ -6,5 +6,5 @@ from multilang.errors import MultilangError
 
 
 def stage_error(stage: str, error: BaseException) -> MultilangError:
-    """Return the error of a stage, most often of the user's function, which ``error`` caused; its text begins with the stage's name."""
+    """Return the error of a stage that ``error`` caused; its text begins with the stage's name."""
     return MultilangError(f"stage {stage!r}: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""Operations with a memory of each key: results that go on, and partial results of a batch that is sent on."""
+"""Operations with a memory of each key: running results, and partial results of a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Fold:
         add: Returns the accumulator with one value more.
         merge: Returns the accumulator of two; None: partial results can't be merged.
         result: Returns the result for an accumulator; None: the accumulator itself.
-        needs_values: Whether ``add`` looks at its value.
+        needs_values: Whether ``add`` uses its value.
     """
 
     __slots__ = ("add", "init", "merge", "needs_values", "result")
@@ -45,7 +45,7 @@ class Fold:
     def results(self, accumulators: dict[Any, Any]) -> list[Any]:
         """Return pairs of keys and results."""
         result = self.result
-        if result is None:  # what is behind may change its elements
+        if result is None:  # later stages may change their elements
             return [(key, copied(accumulator)) for key, accumulator in accumulators.items()]
         return [(key, result(accumulator)) for key, accumulator in accumulators.items()]
 
@@ -58,7 +58,7 @@ class Fold:
         return found
 
     def partial_of_keys(self, keys: list[Any]) -> Mapping[Any, Any]:
-        """Return the accumulator of each key, of which as many values came as it is there; nobody looks at these."""
+        """Return the accumulator of each key, with as many values as the key is in the list; they are not used."""
         return Counter(keys) if self.add is add_one else self.partial([(key, None) for key in keys])
 
 
@@ -103,7 +103,7 @@ def _first(accumulator: list[Any]) -> Any:
 
 
 def collecting() -> Fold:
-    """Return the fold that keeps all values in a list."""
+    """Return the fold that collects all values in a list."""
     return Fold(list, _append, _joined)
 
 
@@ -174,7 +174,7 @@ class Update(Keyed):
         for key, value in elements:
             state = touched[key] if key in touched else memory.get(key, init)
             touched[key] = state = update(state, value)
-            found.append((key, copied(state)))  # as it is now, whatever comes next
+            found.append((key, copied(state)))  # as it is now
         memory.put_all(touched)
         return found
 
@@ -183,7 +183,7 @@ class Query(Keyed):
     """Each pair becomes the pair of its key, and its value with the key's state, or None.
 
     Attributes:
-        table: The stage that keeps the states, in whose component it runs.
+        table: The stage with the states, in whose component it runs.
     """
 
     def __init__(self, table: str) -> None:

@@ -21,7 +21,7 @@ class Stage:
     """One operation of a stream.
 
     Attributes:
-        name: The user's name of it, or the operation's with a number; no two stages of a graph have the same.
+        name: The user's name of it, or the operation's with a number; it is unique in the graph.
         operation: The operation, see operations and heads.
         parents: The stages whose elements it gets.
         children: The stages that get its elements.
@@ -122,7 +122,7 @@ class Declared:
     """The spouts and bolts of one builder.
 
     Attributes:
-        components: The builder of the topology as far as it is declared.
+        components: The builder of the topology declared so far.
     """
 
     def __init__(self) -> None:
@@ -153,6 +153,6 @@ class Declared:
         spec = self.components.specs[name]
         if "default" not in spec.streams:
             raise TopologyError(
-                f"{spec.kind} {name!r} declares no output_fields, so that a stream has nothing to take from it; declare them"
+                f"{spec.kind} {name!r} declares no output_fields, so that a stream can't get anything from it; declare them"
             )
         return list(spec.streams["default"].fields)

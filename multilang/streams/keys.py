@@ -1,9 +1,9 @@
-"""The keys of keyed streams, and what they are on the wire.
+"""The keys of keyed streams, and their form on the wire.
 
 A key is a string, an integer, or a tuple of these. On the wire and in states it is a string or an integer: a tuple is
-JSON text there, and a string that could be taken for such text is JSON text, too. So equal keys, and only these, have
-equal values, with equal hashes in Python and in Storm's worker. (JSON has no tuples; 1, 1.0 and True are one key to
-Python and three to Java, so that only the first may be a key.)
+JSON text there, and a string that looks like such text is JSON text, too. So equal keys, and only these, have equal
+values, with equal hashes in Python and in Storm's worker. (JSON has no tuples; 1, 1.0 and True are one key to Python and
+three to Java, so that only the first may be a key.)
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check_keys(keys: Sequence[object]) -> None:
 
 
 def encode(key: Any) -> WireKey:
-    """Return a key as it travels."""
+    """Return a key's form on the wire."""
     kind = type(key)
     if kind is str:
         return dumps(key) if key[:1] in _JSON else key
@@ -55,7 +55,7 @@ def encode(key: Any) -> WireKey:
 
 
 def decode(key: WireKey) -> Any:
-    """Return the key that travelled as ``key``."""
+    """Return the key with this form on the wire."""
     return _tuples(loads(key)) if type(key) is str and key[:1] in _JSON else key
 
 
@@ -64,5 +64,5 @@ def _tuples(value: Any) -> Any:
 
 
 def part_of(key: WireKey, tasks: int) -> int:
-    """Return the number by which a fields grouping sends a key to the task that it sends the key itself to."""
+    """Return a number that a fields grouping sends to the same task as the key."""
     return (task_index((key,), tasks) - _FIRST_HASH) % tasks

@@ -1,9 +1,9 @@
 """The passing on of watermarks by the bolts of a program (see multilang.windowing.passed).
 
-The time of an element is known where it is sent to its windows. There a task keeps the greatest time of each origin, by the
-channel that the elements came by. Elements that are sent elsewhere carry the name of their origin, but not those that go to a
-bolt of the user's or come from one, whose tuples are its own: a tuple on the stream of rounds goes before them whenever it is
-another origin than before. It is a round without a number.
+The time of an element is known where it is sent to its windows. There a task stores the greatest time of each origin, by
+the channel of the elements. Elements that are sent elsewhere carry the name of their origin, except those to or from a
+bolt of the user's, whose tuples are its own: before them, at each change of origin, a *lead* is sent on the stream of
+rounds, which is a round without a number.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     """The greatest times of origins, by stream."""
 
     Path = tuple[str, Channel | None]
-    """The origin of an element, and the channel that it came by; None: its origin begins here."""
+    """The origin of an element, and its channel; None: its origin begins here."""
 
 ORIGIN = "origin"
 """The field with the name of an element's origin."""
 
 
 class Passing:
-    """The declaration of what the tasks of a component do to pass on watermarks.
+    """The declaration of how the tasks of a component pass on watermarks.
 
     Attributes:
-        ways: How elements come to the component.
+        ways: The paths of elements to the component.
         secs: The seconds between two rounds.
-        idle_secs: The seconds for which rounds go on without elements.
-        sources: The components from which elements come whose origins begin here; none: the component makes them itself.
+        idle_secs: The seconds for which rounds are sent without elements.
+        sources: The components of the elements whose origins begin here; none: the component makes them itself.
         timed: The streams to windows, whose rows have a time.
         plain: The streams to components that pass on watermarks, too.
     """
@@ -67,13 +67,13 @@ class PassingTask:
     """Passes on watermarks in a task.
 
     Args:
-        passing: What there is to do.
+        passing: The declaration.
         bolt: The bolt.
         conf: Its conf.
-        context: Its task's place.
+        context: Its task's context.
 
     Attributes:
-        here: The path of what the task makes by itself.
+        here: The path of elements that the task makes by itself.
     """
 
     def __init__(self, passing: Passing, bolt: Bolt, conf: Mapping[str, Any], context: Context) -> None:
@@ -83,23 +83,23 @@ class PassingTask:
         self._rounds = Rounds(passing.ways, context)
         self._has_rounds = batch_of(conf) is None
         self._greatest: dict[str, dict[Path, int]] = {stream: {} for stream in passing.timed}
-        self._new: list[tuple[dict[Path, int], Path, int]] = []  # what was noted since the last commit
-        self._met: dict[str, None] = {}  # the origins that begin here, of which elements came since the last round
+        self._new: list[tuple[dict[Path, int], Path, int]] = []  # times noted since the last commit
+        self._met: dict[str, None] = {}  # the origins that begin here, with elements since the last round
         self._silent: dict[str, float] = {}  # the others, if there are rounds of them: since when
         self._begun: dict[int, Path] = {}  # by the source's task
-        self._led: dict[Channel, Path] = {}  # where tuples tell no origin: what was told before them
-        self._kept: dict[int, Path] = {}  # by the tuple that waits for others
-        self._leads: dict[str, str] = {}  # the origin that was told last, by stream
+        self._led: dict[Channel, Path] = {}  # where tuples carry no origin: that of the lead before them
+        self._paths: dict[int, Path] = {}  # by the tuple that waits for others
+        self._leads: dict[str, str] = {}  # the origin of the last lead, by stream
         self._number = 0
         self._is_armed = False
         self.here: Path = (origin_of(context.task), None)
 
     def path_of(self, tup: Tuple, has_origin: bool) -> Path:
-        """Return the path of the element of a tuple. ``has_origin``: whether the tuple tells its origin."""
+        """Return the path of the element of a tuple. ``has_origin``: whether the tuple carries its origin."""
         if has_origin:
             return tup.values[-1], channel_of(tup)
         if self._led:
-            led = self._kept.get(id(tup)) or self._led.get(channel_of(tup))
+            led = self._paths.get(id(tup)) or self._led.get(channel_of(tup))
             if led is not None:
                 return led
         path = self._begun.get(tup.task)
@@ -107,33 +107,33 @@ class PassingTask:
             path = self._begun[tup.task] = origin_of(self._me, tup.task), None
         return path
 
-    def is_told(self, tup: Tuple) -> bool:
-        """Take note of the origin of a channel's next tuples, if that is what the tuple tells, and return whether it is."""
+    def takes_lead(self, tup: Tuple) -> bool:
+        """Return whether a tuple is a lead; if so, note the origin of its channel's next tuples."""
         origin, number, _ = tup.values[0][0]
         if number is None:
             channel = channel_of(tup)
             self._led[channel] = origin, channel
         return number is None
 
-    def keep(self, tup: Tuple) -> None:
-        """Keep the path of a tuple that waits for others, until ``let_go``."""
+    def hold(self, tup: Tuple) -> None:
+        """Store the path of a tuple that waits for others, until ``release``."""
         path = self._led.get(channel_of(tup)) if self._led else None
         if path is not None:
-            self._kept[id(tup)] = path
+            self._paths[id(tup)] = path
 
-    def let_go(self) -> None:
-        """Forget the paths of tuples that waited."""
-        self._kept.clear()
+    def release(self) -> None:
+        """Clear the paths of tuples that waited."""
+        self._paths.clear()
 
-    def told(self, stream: str, path: Path) -> list[list[Any]]:
-        """Return the rows that go before elements of a path on a stream whose tuples tell no origin."""
+    def lead_rows(self, stream: str, path: Path) -> list[list[Any]]:
+        """Return the lead to send before elements of a path on a stream whose tuples carry no origin, if one is needed."""
         if not self._has_rounds or self._leads.get(stream) == path[0]:
             return []
         self._leads[stream] = path[0]
         return [[[[path[0], None, None]]]]
 
     def meet(self, path: Path) -> None:
-        """Take note that there are elements of a path. What becomes of them does not matter."""
+        """Note that there are elements of a path, whether or not they are sent on."""
         origin, channel = path
         if channel is None and self._has_rounds and origin not in self._met:
             if not self._is_armed:
@@ -154,24 +154,24 @@ class PassingTask:
         self._bolt.set_timer(passing.secs, self._begin, every=every)
 
     def note(self, stream: str, path: Path, times: Iterable[Any]) -> None:
-        """Take note of the times of a path's elements that are sent to windows."""
+        """Note the times of a path's elements that are sent to windows."""
         whole = [time for time in times if type(time) is int]  # windows refuse others
         if whole:
             self._new.append((self._greatest[stream], path, max(whole)))
 
     def commit(self) -> None:
-        """Keep what was noted, since the elements were sent."""
+        """Commit the noted times, since the elements were sent."""
         for there, path, time in self._new:
             there[path] = max(there.get(path, time), time)
         self._new.clear()
 
     def discard(self) -> None:
-        """Forget what was noted since ``commit``, since the elements were not sent."""
+        """Discard the times noted since ``commit``, since the elements were not sent."""
         self._new.clear()
         self._leads.clear()
 
     def noted(self, tup: Tuple) -> Noted:
-        """Return the greatest times by the channel of rounds, as they are known now: for each origin, those of the streams."""
+        """Return the greatest times so far by the channel of rounds: for each origin, those of the streams."""
         channel = channel_of(tup)
         return {origin: self._times((origin, channel)) for origin, _, _ in tup.values[0]}
 
@@ -180,13 +180,13 @@ class PassingTask:
         return {stream: there.get(path) for stream, there in self._greatest.items()}
 
     def take(self, tup: Tuple, noted: Noted | None = None) -> None:
-        """Take rounds of a task before this one, and pass on those that are complete.
+        """Take rounds of an upstream task, and pass on those that are complete.
 
         Args:
             tup: The rounds.
-            noted: The greatest times before them; None: those of now.
+            noted: The greatest times before them; None: the present ones.
         """
-        if self.is_told(tup):
+        if self.takes_lead(tup):
             return
         times, channel, complete = self.noted(tup) if noted is None else noted, channel_of(tup), []
         for origin, number, _ in tup.values[0]:
@@ -210,7 +210,7 @@ class PassingTask:
         self._send([(origin, self._number, [self._times((origin, None))]) for origin in met])
 
     def _send(self, rounds: list[tuple[str, int, list[dict[str, int | None]]]]) -> None:
-        """Send rounds with the greatest times by all channels, behind the elements."""
+        """Send rounds with the greatest times by all channels, after the elements."""
         if not rounds:
             return
         for stream in self._passing.timed:
@@ -221,16 +221,16 @@ class PassingTask:
             self._bolt.emit([rows], PREFIX + stream, [])
         for stream in self._passing.plain:
             self._bolt.emit([[[origin, number, None] for origin, number, _ in rounds]], PREFIX + stream, [])
-        self._leads.clear()  # so that a task that was started again hears of it
+        self._leads.clear()  # so that leads are repeated for a restarted task
 
 
 class PassingBolt(Wrapper):
-    """A bolt of the user's through which watermarks travel: each of its tuples is of the origin of the one in process.
+    """A user's bolt that passes on watermarks: each of its tuples is of the origin of the one in process.
 
     Args:
         wrapped: The bolt, see ``lets_pass``.
         factory: See Wrapper.
-        passing: What there is to do.
+        passing: The declaration.
     """
 
     acks_by_itself = True
@@ -257,14 +257,14 @@ class PassingBolt(Wrapper):
                 path = passing.path_of(tup, False)
                 passing.meet(path)
                 for stream in self.passing.plain:
-                    emit_many(passing.told(stream, path), PREFIX + stream, [])
+                    emit_many(passing.lead_rows(stream, path), PREFIX + stream, [])
             run(tup)
 
         return execute
 
 
 def lets_pass(component: object) -> bool:
-    """Return whether watermarks can travel through a bolt: it emits while it processes a tuple, which it acks then."""
+    """Return whether watermarks can be passed on through a bolt: it emits while it processes a tuple, and then acks it."""
     return (
         isinstance(component, BasicBolt)
         and not component.transformations

@@ -1,4 +1,4 @@
-"""A task's memory of each key, in the process or in its state, and copies of what a user's function may change in place."""
+"""A task's memory of each key, in the process or in its state, and copies of values that user code may change in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FIXED = frozenset({int, float, str, bool, type(None)})
 
 
 def copied(value: Any) -> Any:
-    """Return a value that nobody else changes: a copy, if it is a collection. Other objects are returned as they are."""
+    """Return a copy of a collection; other objects are returned as they are."""
     kind = type(value)
     if kind in _FIXED:
         return value
@@ -35,7 +35,7 @@ def copied(value: Any) -> Any:
 class Memory:
     """The accumulators of a task's keys.
 
-    What a batch of tuples changes is kept apart until the batch is done, so that one that fails has changed nothing.
+    The changes by a batch of tuples are separate until the batch is done, so that a failed one changes nothing.
 
     Attributes:
         state: The task's state, if it has one. A value is wrapped in a list there, since a state takes no None.
@@ -47,7 +47,7 @@ class Memory:
         self._changed: dict[Any, Any] = {}
 
     def get(self, key: Any, init: Callable[[], Any]) -> Any:
-        """Return the accumulator of a key, or a new one. It may be changed: nothing is kept until ``put_all``."""
+        """Return the accumulator of a key, or a new one. It may be changed: nothing is stored until ``put_all``."""
         values = self._changed if key in self._changed else self._values
         if key in values:
             value = values[key]
@@ -63,7 +63,7 @@ class Memory:
         self._changed.update(changed)
 
     def commit(self) -> None:
-        """Keep what the batch has changed."""
+        """Commit the batch's changes."""
         changed = self._changed
         if not changed:
             return
@@ -75,5 +75,5 @@ class Memory:
         changed.clear()
 
     def discard(self) -> None:
-        """Forget what the batch has changed."""
+        """Discard the batch's changes."""
         self._changed.clear()

@@ -1,6 +1,6 @@
 """Operations without a memory: each makes a list of elements from a list of elements, inside of any component.
 
-Some are heads: a component of its own begins with a source, a new number of tasks, or a bolt of the user's.
+Some are heads: a source, a new number of tasks, or a user's bolt begins a component of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def called(operation: str, function: Any) -> Any:
-    """Return ``function``, which an operation was given.
+    """Return the function of an operation.
 
     Raises:
         TopologyError: It can't be called.
@@ -29,7 +29,7 @@ class Operation:
     """The base of operations.
 
     Attributes:
-        name: The name of stages that the user gave none.
+        name: The name of stages without a name by the user.
     """
 
     name = ""
@@ -37,7 +37,7 @@ class Operation:
     """True if a component of its own begins with it."""
 
     def apply(self, elements: list[Any]) -> list[Any]:
-        """Return what comes of the elements."""
+        """Return the results for the elements."""
         raise NotImplementedError
 
 
@@ -109,7 +109,7 @@ class KeyBy(_OfFunction):
 
 
 class KeysOf(KeyBy):
-    """The key of each element, where nobody looks at the element itself."""
+    """The key of each element, where the element itself is not used."""
 
     def apply(self, elements: list[Any]) -> list[Any]:
         keys = list(map(self.function, elements))
@@ -173,7 +173,7 @@ class Arm(Operation):
 
 
 class Merge(Operation):
-    """The elements of all its parents, as they come."""
+    """The elements of all its parents, in no particular order."""
 
     name = "merge"
 
@@ -182,7 +182,7 @@ class Merge(Operation):
 
 
 class Keys(Merge):
-    """The pairs as they are, for a new number of tasks behind their exchange."""
+    """The pairs as they are, for a new number of tasks after their exchange."""
 
     name = "repartition"
 
@@ -194,13 +194,13 @@ class Named(Merge):
 
 
 class Untimed(Merge):
-    """Pairs on their way into windows by the time of their arrival."""
+    """Pairs for windows by the time of their arrival."""
 
     name = "window"
 
 
 class Stamp(_OfFunction):
-    """Pairs on their way into windows by event time: each becomes a key, a value, and the value's time."""
+    """Pairs for windows by event time: each becomes a key, a value, and the value's time."""
 
     name = "window"
 

@@ -1,9 +1,9 @@
 """The planner: it makes components of a graph of stages.
 
 A *unit* is one bolt. It begins with a head (a source, a new number of tasks, an operation with a memory) and has all
-stages without a memory behind it, up to the next heads. A stage that follows several units is in each of them, so that
-merging costs no hop. What goes from a stage to a head in another unit is an *edge*: a stream of the unit. In front of an
-aggregate that can merge, it carries partial results.
+stages without a memory after it, up to the next heads. A stage that follows several units is in each of them, so that
+merging costs no hop. An *edge* leads from a stage to a head in another unit: a stream of the unit. Before an aggregate
+that can merge, it carries partial results.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def planned(graph: Graph, declared: Declared, state: bool, conf: Mapping[str, An
     Args:
         graph: The stages.
         declared: The spouts and bolts among them.
-        state: Whether results are kept in the topology's state.
+        state: Whether results are stored in the topology's state.
         conf: The topology's conf.
 
     Raises:
@@ -133,7 +133,7 @@ class _Plan:
     # ---- which stages are in a unit ----
 
     def _gather(self, unit: _Unit, stage: Stage) -> None:
-        """Put a stage and what follows it up to the next heads into a unit."""
+        """Put a stage and its successors up to the next heads into a unit."""
         if stage in unit.steps:
             return
         if not _is_component(stage):
@@ -144,14 +144,14 @@ class _Plan:
                 self._gather(unit, child)
 
     def _place_queries(self) -> None:
-        """Put state queries, and what follows them, into the units of their tables."""
+        """Put state queries, and their successors, into the units of their tables."""
         for stage in self._stages:
             if isinstance(stage.operation, Query):
                 table = next(each for each in self._stages if each.name == stage.operation.table)
                 self._gather(self._units[table], stage)
 
     def _name_units(self) -> None:
-        """Name the units behind sources and bolts: like their first stage, with the source's name if it is in others, too."""
+        """Name the units after sources and bolts: like their first stage, with the source's name if it is in others, too."""
         taken = {stage.name for stage in self._stages if stage.operation.is_head}
         for unit in self._units.values():
             if not _is_component(unit.head):
@@ -163,7 +163,7 @@ class _Plan:
             taken.add(name)
             unit.id = name
 
-    # ---- how elements go through a unit, and out of it ----
+    # ---- the paths of elements through a unit, and out of it ----
 
     def _connect(self, unit: _Unit, stage: Stage) -> None:
         """Connect a stage with its children in the unit, and with streams to those in others."""
@@ -201,7 +201,7 @@ class _Plan:
             entry.steps.append(target.steps[child])
 
     def _late(self, unit: _Unit, child: Stage) -> None:
-        """Let the late values of a unit with windows into a unit of their own."""
+        """Connect the late values of a unit with windows to a unit of their own."""
         target = self._units[child]
         target.inputs.append((unit.id, LATE, Grouping("shuffle")))
         target.entries.append(Entry(unit.id, LATE, as_late, [target.steps[child]]))
@@ -220,7 +220,7 @@ class _Plan:
         leaf = _leaf(stage)
         if leaf is None:
             raise TopologyError(
-                f"stage {child.name!r} gets pairs of {stage.name!r} whose values are tuples of a spout or bolt, which are not sent on as "
+                f"stage {child.name!r} gets pairs of {stage.name!r} whose values are tuples of a spout or bolt, which can't be sent as "
                 "they are; take out what you need, such as .map_values(lambda t: t['field'])"
             )
         return leaf, _reader(stage), "apply"
@@ -232,7 +232,7 @@ class _Plan:
         if stage.shape == PAIRS:
             if stage.fields is not None:
                 raise TopologyError(
-                    f"bolt {child.name!r} gets pairs of {stage.name!r} whose values are tuples of a spout or bolt, which are not sent on "
+                    f"bolt {child.name!r} gets pairs of {stage.name!r} whose values are tuples of a spout or bolt, which can't be sent "
                     "as they are; take out what you need, such as .map_values(lambda t: t['field'])"
                 )
             if fields is not None and len(fields) != 2:
@@ -251,7 +251,7 @@ class _Plan:
         return unit.sinks.setdefault(sink.stream, sink)
 
     def _enter(self, unit: _Unit, source: Stage, first: list[Stage]) -> None:
-        """Let the tuples of a component of the user's into a unit, to the stages that are first there."""
+        """Connect the tuples of a user's component to the first stages of a unit."""
         unit.entries.append(Entry(source.name, "default", _reader(source), [unit.steps[stage] for stage in first]))
         unit.inputs.append((source.name, "default", Grouping("shuffle")))
 
@@ -261,7 +261,7 @@ class _Plan:
     # ---- watermarks ----
 
     def _pass_watermarks(self) -> None:
-        """Let watermarks travel from the sources to all windows by event time."""
+        """Pass on watermarks from the sources to all windows by event time."""
         for stage in self._stages:
             if isinstance(stage.operation, UserBolt):
                 self._bolts[stage.name] = unit = _Unit(stage)
@@ -293,19 +293,19 @@ class _Plan:
                         self._check_order(bolt, unit.id)
 
     def _check_order(self, bolt: str, windows: str) -> None:
-        """Tell in the log of a bolt by which a slower task's elements may become late."""
+        """Log a bolt behind which a slower task's elements may be late."""
         if self._is_of_several(self._bolts[bolt]) and not importing.by_task:
             from logging import getLogger
 
             getLogger(__name__).warning(
-                "bolt %r gets elements of several tasks, and watermarks can't pass through it: what a slower task sends may be late at the windows "
-                "%r behind it. Make it a BasicBolt without process_tick and state, take map or flat_map instead, or set a lag",
+                "bolt %r gets elements of several tasks, and can't pass on watermarks: elements of a slower task may be late at the windows "
+                "%r after it. Make it a BasicBolt without process_tick and state, take map or flat_map instead, or set a lag",
                 bolt,
                 windows,
             )
 
     def _is_of_several(self, unit: _Unit) -> bool:
-        """Return whether a unit's elements come of several tasks, which may be at different times."""
+        """Return whether a unit's elements are of several tasks, which may be at different times."""
         units = {**{each.id: each for each in self._units.values()}, **self._bolts}
         before = [] if isinstance(unit.head.operation, Windowed) else [each.component for each in unit.entries]
         specs = self._declared.components.specs
@@ -313,13 +313,13 @@ class _Plan:
         return tasks > 1 or any(self._is_of_several(units[each]) for each in before if each in units)
 
     def _let_pass(self, unit: _Unit, units: Mapping[str, _Unit], secs: float, idle_secs: float) -> Passing:
-        """Let a unit pass on watermarks, and those before it.
+        """Let a unit, and those upstream, pass on watermarks.
 
         Args:
             unit: The unit.
             units: All units, by id.
             secs: The greatest number of seconds between two rounds.
-            idle_secs: The least number of seconds for which rounds go on without elements.
+            idle_secs: The least number of seconds for which rounds are sent without elements.
         """
         before = (
             []
@@ -398,7 +398,7 @@ class _Plan:
 
 
 def _leave_out_values(unit: _Unit) -> None:
-    """Let elements become keys, and not pairs with themselves, where nobody looks at anything but the keys."""
+    """Let elements become keys, and not pairs with themselves, where only the keys are used."""
     for step in unit.steps.values():
         if type(step.operation) is KeyBy and len(step.next) == 1:
             (sink,) = step.next
@@ -408,7 +408,7 @@ def _leave_out_values(unit: _Unit) -> None:
 
 
 def _is_passed(entry: Entry, units: Mapping[str, _Unit]) -> bool:
-    """Return whether elements come from a unit of the plan by a stream of its program, and not from a source."""
+    """Return whether an entry's elements are of a unit's program, and not of a source."""
     return entry.component in units and entry.stream in units[entry.component].sinks
 
 
@@ -423,7 +423,7 @@ def _firsts(unit: _Unit, units: Mapping[str, _Unit]) -> list[str]:
 
 
 def _sources(unit: _Unit, units: Mapping[str, _Unit]) -> list[str]:
-    """Return the components whose tasks are the sources of the origins that begin in a unit; none: it makes elements itself."""
+    """Return the source components of the origins that begin in a unit; none: it makes elements itself."""
     if isinstance(unit.head.operation, Windowed):
         return []
     return list(dict.fromkeys(entry.component for entry in unit.entries if not _is_passed(entry, units)))
@@ -451,7 +451,7 @@ def _leaf(stage: Stage) -> Sink | None:
 
 
 def _reader(stage: Stage) -> Callable[[Tuples], list[Any]]:
-    """Return the function that makes elements of the tuples by which a stage's elements are sent."""
+    """Return the function that makes elements of the tuples in which a stage's elements are sent."""
     if stage.shape == PAIRS:
         return as_pairs
     return as_values if stage.fields is None else as_tuples

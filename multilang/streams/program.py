@@ -1,7 +1,7 @@
-"""The program of one component: the stages that were fused into it, and how its tuples go through them.
+"""The program of one component: the stages that were fused into it, and the path of its tuples through them.
 
-The planner writes it, as plain data, and each task runs a copy of its own. Elements go through a stage in lists, so that
-a stage costs one call for all elements of a batch of tuples; nothing leaves the task before all stages have succeeded.
+The planner writes it, as plain data, and each task runs a copy of its own. A stage gets lists of elements, so that it
+costs one call for all elements of a batch of tuples; nothing leaves the task before all stages have succeeded.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Step:
-    """A stage in a component, and what gets its elements there.
+    """A stage in a component, and the receivers of its elements there.
 
     Attributes:
         name: The stage's name.
         operation: The operation.
-        next: The steps and sinks behind it.
+        next: The next steps and sinks.
     """
 
     __slots__ = ("name", "next", "operation")
@@ -44,7 +44,7 @@ class Step:
         self.next: list[Step | Sink] = []
 
 
-# ---- entries: how the tuples of one input become elements ----
+# ---- entries: the conversions of tuples to elements ----
 
 
 def as_tuples(tups: Tuples) -> list[Any]:
@@ -76,16 +76,16 @@ def as_partials(tups: Tuples) -> list[Any]:
 
 
 def as_late(tups: Tuples) -> list[Any]:
-    """Return the pairs of a keyed stream that came too late for their windows."""
+    """Return the pairs of a keyed stream that were too late for their windows."""
     return [(decode(row[0]["values"][0]), row[0]["values"][1]) for row in tups.rows]
 
 
 def _drop(_: list[Any]) -> None:
-    """Let elements go that nobody gets."""
+    """Drop elements that have no receiver."""
 
 
 class Entry:
-    """The way of one input's tuples into a program.
+    """The entry of one input's tuples into a program.
 
     Attributes:
         component: The input's component.
@@ -115,13 +115,13 @@ class Entry:
 
 
 class Program:
-    """All that a component does with its tuples.
+    """The processing of a component's tuples.
 
     Attributes:
         entries: Its inputs.
         sinks: Its output streams.
         steps: All its steps.
-        passing: What it does to pass on watermarks; None: nothing.
+        passing: The passing on of watermarks; None: there are none.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Program:
         self.sinks = list(sinks)
 
     def bind(self, memory: Memory) -> None:
-        """Give the operations with a memory that of their task."""
+        """Set the task's memory in the operations that need one."""
         for step in self.steps:
             if isinstance(step.operation, Keyed):
                 step.operation.memory = memory
@@ -145,7 +145,7 @@ class Machine:
     Args:
         program: The program.
         memory: The memory of the task.
-        passing: What passes on watermarks in the task.
+        passing: Passes on watermarks in the task.
     """
 
     def __init__(self, program: Program, memory: Memory, passing: PassingTask | None = None) -> None:
@@ -163,7 +163,7 @@ class Machine:
         self._starts = {step.name: self._push(step) for step in program.steps}
 
     def run(self, batches: Iterable[Tuples]) -> list[tuple[Sink, list[Any]]]:
-        """Return what comes of some tuples: for each sink its elements.
+        """Return the results of some tuples: for each sink its elements.
 
         Args:
             batches: Tuples, each batch of one input.
@@ -184,7 +184,7 @@ class Machine:
         return outputs
 
     def start(self, step: str, elements: list[Any], of: Tuple | None = None) -> list[tuple[Sink, list[Any]]]:
-        """Return what comes of elements that begin at a step. ``of``: the tuple that they come of, if it is one."""
+        """Return the results of elements from a step on. ``of``: the tuple that they come of, if it is one."""
         if self._passing is not None:
             self._follow(self._passing.here if of is None else self._path_of(of))
         outputs: list[tuple[Sink, list[Any]]] = []
@@ -193,7 +193,7 @@ class Machine:
         return outputs
 
     def _by_path(self, tups: Tuples) -> Iterable[Tuples]:
-        """Return the tuples of each path, in order, while it is the path of the elements at work."""
+        """Yield the tuples of each path, in order, while it is the current path."""
         if self._passing is None:
             yield tups
         elif not isinstance(tups, TupleList) and (
@@ -214,7 +214,7 @@ class Machine:
         return self._passing.path_of(tup, (tup.component, tup.stream) in self._with_origin)
 
     def _follow(self, path: Path) -> None:
-        """Have the next elements be of a path."""
+        """Set the path of the next elements."""
         assert self._passing is not None
         self._path = path
         self._passing.meet(path)

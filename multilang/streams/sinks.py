@@ -1,4 +1,4 @@
-"""The output streams of a program, and how elements become rows of them."""
+"""The output streams of a program, and the conversion of elements to their rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Sink:
         fields: The stream's fields.
         combines: Whether it gains by many elements at once.
         looks_at_values: Whether it needs the values of pairs, and not their keys alone.
-        takes_keys: Whether its elements are keys alone, and not pairs; a sink that looks at no values may be told so.
-        passes: Whether watermarks travel by the stream; its elements are pairs of a path and elements then.
+        takes_keys: Whether its elements are keys alone, and not pairs; it may be set for a sink that uses no values.
+        passes: Whether watermarks are passed on by the stream; its elements are then pairs of a path and elements.
         timed: Whether its rows have a time.
-        leads: Whether rounds before them tell the origin of its rows; those of others with neither have its name.
+        leads: Whether leads carry the origin of its rows; if neither is set, the rows have its name.
     """
 
     combines = False
@@ -55,11 +55,11 @@ class Sink:
         return Stream([*self.fields, ORIGIN] if self.passes and not self.timed and not self.leads else self.fields)
 
     def start(self, context: Context, passing: PassingTask | None) -> None:
-        """Take note of the task that it works in, and of what passes on watermarks there."""
+        """Note its task, and what passes on watermarks there."""
         self._passing = passing
 
     def all_rows(self, elements: list[Any]) -> list[tuple[str, list[list[Any]]]]:
-        """Return the rows for some elements, with all that travels with them, each list with its stream."""
+        """Return the rows for some elements, and the leads for them, each list with its stream."""
         passing = self._passing
         if not self.passes or passing is None:
             return [(self.stream, self.rows(elements))]
@@ -70,7 +70,10 @@ class Sink:
             return [
                 each
                 for path, part in parts.items()
-                for each in ((PREFIX + self.stream, passing.told(self.stream, path)), (self.stream, self.rows(part)))
+                for each in (
+                    (PREFIX + self.stream, passing.lead_rows(self.stream, path)),
+                    (self.stream, self.rows(part)),
+                )
             ]
         found: list[list[Any]] = []
         for path, part in parts.items():
@@ -102,7 +105,7 @@ class Pairs(Sink):
 
 
 class Keys(Sink):
-    """A stream of pairs whose values nobody looks at."""
+    """A stream of pairs whose values are not used."""
 
     looks_at_values = False
 
@@ -122,7 +125,7 @@ class Triples(Sink):
 
 
 class TimedKeys(Sink):
-    """A stream of keys and times, with values that nobody looks at."""
+    """A stream of keys and times, with values that are not used."""
 
     timed = True
 
@@ -131,14 +134,14 @@ class TimedKeys(Sink):
 
 
 class Forwarded(Sink):
-    """A stream of a spout's or bolt's own tuples, as they came."""
+    """A stream of a spout's or bolt's own tuples, as they are."""
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         return [element.values for element in elements]
 
 
 class Named(Sink):
-    """A stream for a bolt of the user's: each element's items are the values of its fields."""
+    """A stream for a user's bolt: each element's items are the values of its fields."""
 
     def rows(self, elements: list[Any]) -> list[list[Any]]:
         width = len(self.fields)

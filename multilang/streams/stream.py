@@ -92,7 +92,7 @@ class _AnyStream:
         """Send the elements to a bolt of your own.
 
         It gets tuples with the field ``value``; of a keyed stream, with ``key`` and ``value``, all of a key in one task. A
-        spout's tuples come as they are.
+        spout's tuples are sent as they are.
 
         Args:
             bolt: The bolt: an instance, a class that needs no arguments, or a ShellBolt.
@@ -127,7 +127,7 @@ class _AnyStream:
         if fields is not None and before.shape == PLAIN:
             if before.fields is not None:
                 raise TopologyError(
-                    f"to(fields={fields!r}): {before.name!r} has tuples of a spout or bolt, which go on with their own fields, "
+                    f"to(fields={fields!r}): {before.name!r} has tuples of a spout or bolt, which are sent with their own fields, "
                     f"{', '.join(before.fields)}; leave fields= out, or make other elements with map"
                 )
             if isinstance(before.operation, Source | UserBolt):
@@ -166,7 +166,7 @@ class _AnyStream:
         if len(shown) > 1:
             names = ", ".join(f"{stage.name!r} ({_kind(stage)})" for stage in stages)
             raise TopologyError(
-                f"merge of {names}: they have elements of different kinds; bring them to one with map, such as "
+                f"merge of {names}: they have elements of different kinds; convert them to one with map, such as "
                 ".map(lambda t: t['field'])"
             )
         return self.stage.graph.add(operations.Merge(), stages, self.stage.shape, name=name, fields=self.stage.fields)
@@ -176,7 +176,7 @@ class _AnyStream:
 
 
 class Stream(_AnyStream, _OfElements["T"]):
-    """A stream of elements. Each method declares a stage and returns the stream of what comes of it.
+    """A stream of elements. Each method declares a stage and returns the stream of its results.
 
     ``name=`` names the stage: in ``explain``, in messages, and for the component if it begins one. A stage without a name
     has that of its operation, with a number from the second one on.
@@ -199,13 +199,13 @@ class Stream(_AnyStream, _OfElements["T"]):
     ) -> Stream[U]:
         """Replace each element by the result of an async function, such as a look-up over the network.
 
-        A call that fails fails its tuple alone. Elements that come while calls are under way wait for these, so that a batch
-        takes as long as its slowest call. The loop of a task lives as long as the task.
+        A call that fails fails its tuple alone. Elements that arrive while calls are running wait for these, so that a
+        batch takes as long as its slowest call. A task has one event loop until it ends.
 
         Args:
             function: The function, ``async def``.
-            limit: The most calls under way at once in a task.
-            ordered: Whether the results of a task come in the order of their elements. If not, each is sent on when it is there.
+            limit: The most calls at once in a task.
+            ordered: Whether the results of a task are sent in the order of their elements. If not, each is sent when its call ends.
             timeout: Seconds after which a call fails; None: never.
             name: The stage's name.
         """
@@ -213,7 +213,7 @@ class Stream(_AnyStream, _OfElements["T"]):
         return Stream(self._declared, self._next(operation, PLAIN, name))
 
     def filter(self, predicate: Callable[[T], object], *, name: str | None = None) -> Stream[T]:
-        """Keep the elements for which the predicate is true."""
+        """Select the elements for which the predicate is true."""
         return Stream(self._declared, self._same(operations.Filter(predicate), name))
 
     def flat_map(self, function: Callable[[T], Iterable[U]], *, name: str | None = None) -> Stream[U]:
@@ -252,12 +252,12 @@ class Stream(_AnyStream, _OfElements["T"]):
         return Stream(self._declared, self._merged(others, name))
 
     def repartition(self, parallelism: int, *, name: str | None = None) -> Stream[T]:
-        """Spread the elements evenly over so many tasks, in which the stages behind it run."""
+        """Spread the elements evenly over so many tasks, in which the next stages run."""
         return Stream(self._declared, self._same(Repartition(), name, parallelism))
 
 
 class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
-    """A stream of pairs, each of a key and a value. What is said of a key is worked out in one task.
+    """A stream of pairs, each of a key and a value. Results of a key are computed in one task.
 
     ``map``, ``filter``, ``peek`` and ``for_each`` get pairs; ``map_values`` and ``flat_map_values`` get values.
     """
@@ -292,7 +292,7 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
         return KeyedStream(self._declared, self._next(operations.FlatMapValues(function), PAIRS, name))
 
     def filter(self, predicate: Callable[[tuple[K, V]], object], *, name: str | None = None) -> KeyedStream[K, V]:
-        """Keep the pairs for which the predicate is true."""
+        """Select the pairs for which the predicate is true."""
         return KeyedStream(self._declared, self._same(operations.Filter(predicate), name))
 
     def peek(self, function: Callable[[tuple[K, V]], object], *, name: str | None = None) -> KeyedStream[K, V]:
@@ -317,7 +317,7 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
         return KeyedStream(self._declared, self._merged(others, name))
 
     def repartition(self, parallelism: int, *, name: str | None = None) -> KeyedStream[K, V]:
-        """Divide the keys among so many tasks in what follows: ``key_by(...).repartition(4).count()``."""
+        """Divide the keys among so many tasks from here on: ``key_by(...).repartition(4).count()``."""
         return KeyedStream(self._declared, self._same(operations.Keys(), name, parallelism))
 
     # ---- running results ----
@@ -325,8 +325,8 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
     def count(self, *, name: str | None = None) -> KeyedStream[K, int]:
         """Count each key's values so far.
 
-        A new count comes whenever values of the key come. It is one count for several values if these were combined on
-        their way.
+        A new count is sent whenever values of the key arrive. It is one count for several values if these were combined
+        before.
         """
         return KeyedStream(self._declared, self._fold("count", counting(), name))
 
@@ -334,8 +334,8 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
         """Reduce each key's values so far to one.
 
         Args:
-            function: Makes one value of two. Values come in any order, and are combined on their way, so that its result
-                must not depend on the order.
+            function: Makes one value of two. Values arrive in any order, and are combined before, so that its result must
+                not depend on the order.
             name: The stage's name.
         """
         return KeyedStream(self._declared, self._fold("reduce", Reduction(operations.called("reduce", function)), name))
@@ -368,10 +368,10 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
         """Fold each key's values so far into an accumulator.
 
         Args:
-            init: Returns a new accumulator, something that JSON has.
+            init: Returns a new accumulator, a value that JSON has.
             add: Returns the accumulator with one value more; it may be the same one, changed.
-            merge: Returns the accumulator of two, so that values are combined on their way; None: they are not.
-            result: Returns what is sent on for an accumulator; the accumulator itself if it is None.
+            merge: Returns the accumulator of two, so that values are combined before they are sent; None: they are not.
+            result: Returns the result for an accumulator; the accumulator itself if it is None.
             name: The stage's name.
 
         Raises:
@@ -382,10 +382,10 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
     def update_state(
         self, init: Callable[[], A], update: Callable[[A, V], A], *, name: str | None = None
     ) -> StateTable[K, A]:
-        """Keep a state for each key, which survives crashes, and send it on at each change.
+        """Store a state for each key, which survives crashes, and send it at each change.
 
         Args:
-            init: Returns a new state, something that JSON has.
+            init: Returns a new state, a value that JSON has.
             update: Returns the state after one value more.
             name: The stage's name.
         """
@@ -434,14 +434,14 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
         return WindowedStream(self._declared, stage, settings)
 
     def group(self, *, name: str | None = None) -> NoReturn:
-        """Refuse: lists of all values so far would grow for ever. Use ``window(...).group()``."""
+        """Refuse: lists of all values so far would grow forever. Use ``window(...).group()``."""
         raise TopologyError(
             "group on a keyed stream without windows would send lists that grow for ever; write window(...).group(), or fold the values "
             "with aggregate(init, add, merge)"
         )
 
     def join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
-        """Refuse: both streams would be kept for ever. Use ``window(...).join(other.window(...))``."""
+        """Refuse: both streams would be stored forever. Use ``window(...).join(other.window(...))``."""
         _refuse_unbounded("join")
 
     def left_join(self, other: KeyedStream[K, W], *, name: str | None = None) -> NoReturn:
@@ -470,11 +470,11 @@ class KeyedStream(_AnyStream, _OfPairs["K", "V"]):
 
 
 class StateTable(KeyedStream["K", "V"]):
-    """The stream of a state's changes, which other streams can ask for the state of a key."""
+    """The stream of a state's changes, which other streams can query for the state of a key."""
 
 
 class WindowedStream(_OfPairs["K", "V"]):
-    """A keyed stream divided into windows. Its operations give results for each key and window, when the window ends."""
+    """A keyed stream divided into windows. Its operations send results for each key and window, when the window ends."""
 
     def __init__(self, declared: Declared, stage: Stage, settings: WindowSettings) -> None:
         self._declared = declared
@@ -486,7 +486,7 @@ class WindowedStream(_OfPairs["K", "V"]):
         return self._fold("count", counting(), name)
 
     def reduce(self, function: Callable[[V, V], V], *, name: str | None = None) -> WindowResults[K, V]:
-        """Reduce the values in each window to one; values come in any order."""
+        """Reduce the values in each window to one; values arrive in any order."""
         return self._fold("reduce", Reduction(operations.called("reduce", function)), name)
 
     @overload
@@ -520,7 +520,7 @@ class WindowedStream(_OfPairs["K", "V"]):
         """
         if merge is None and not isinstance(self._settings.window, Tumbling):
             raise TopologyError(
-                f"aggregate in {self._settings.window!r}: sliding windows and sessions are put together of parts; give aggregate a merge="
+                f"aggregate in {self._settings.window!r}: sliding windows and sessions are merged from parts; give aggregate a merge="
             )
         return self._fold("aggregate", _fold_of(init, add, merge, result), name)
 
@@ -559,7 +559,7 @@ class WindowedStream(_OfPairs["K", "V"]):
     def to(self, bolt: object, *, name: str | None = None) -> NoReturn:
         """Refuse: a window has no elements of its own. Use ``group().to(bolt)``, or another operation's results."""
         raise TopologyError(
-            "to of a windowed stream: what a window has is told by an operation; write window(...).group().to(bolt) for its values, or "
+            "to of a windowed stream: a window's results come from an operation; write window(...).group().to(bolt) for its values, or "
             "count(), reduce(...), aggregate(...), join(...)"
         )
 
@@ -585,7 +585,7 @@ class WindowedStream(_OfPairs["K", "V"]):
         left, right = self._stage, other._stage
         _check_values(left, kind)
         _check_values(right, kind)
-        if left is right:  # each side comes by a stream of its own
+        if left is right:  # each side has a stream of its own
             right = right.graph.add(operations.Merge(), [right], right.shape, name=None)
         return self._results(WindowJoin(kind, self._settings, combine), [left, right], name)
 
@@ -607,19 +607,19 @@ class WindowResults(KeyedStream["K", "V"]):
         """Return the results as pairs with a dict of their window, for a sink that replaces results by later ones.
 
         It has ``id``, ``number``, ``timing``, ``start`` and ``end``, as a Window has them, and ``row``, the number of the result among
-        those of this evaluation, of which a join has several. Results that are retracted come in this stream alone.
+        those of this evaluation, of which a join has several. Only this stream has retracted results.
         """
         (head,) = self.stage.parents
         return KeyedStream(self._declared, head.graph.add(WithWindow(), [head], PAIRS, name=name))
 
     def late(self, *, name: str | None = None) -> KeyedStream[K, Any]:
-        """Return the stream of the values that came too late for their windows."""
+        """Return the stream of the values that were too late for their windows."""
         (head,) = self.stage.parents
         if not head.operation.settings.timed:
             raise TopologyError(f"late of {head.name!r}: values are late by event time alone; give window a timestamp=")
         if len(head.parents) > 1:
             raise TopologyError(
-                f"late of {head.name!r}: a join does not tell whose value was late; use allowed_lateness="
+                f"late of {head.name!r}: a join does not know whose value was late; use allowed_lateness="
             )
         _check_values(head.parents[0], "late")
         return KeyedStream(self._declared, head.graph.add(Late(), [head], PAIRS, name=name))
@@ -640,15 +640,15 @@ def _check_values(stage: Stage, what: str) -> None:
     """Raise TopologyError if the values of a stage's pairs can't be sent."""
     if stage.fields is not None:
         raise TopologyError(
-            f"{what} after {stage.name!r}: its values are tuples of a spout or bolt, which are not sent on as they are; take "
+            f"{what} after {stage.name!r}: its values are tuples of a spout or bolt, which can't be sent as they are; take "
             f"out what you need before, such as .map_values(lambda t: t[{stage.fields[0]!r}])"
         )
 
 
 def _refuse_unbounded(kind: str) -> NoReturn:
     raise TopologyError(
-        f"{kind} of keyed streams without windows would keep all of both for ever; write a.window(...).{kind}(b.window(...)), or keep "
-        "one of them with update_state and ask it by state_query"
+        f"{kind} of keyed streams without windows would store all of both forever; write a.window(...).{kind}(b.window(...)), or store "
+        "one of them with update_state and query it by state_query"
     )
 
 

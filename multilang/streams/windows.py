@@ -1,4 +1,4 @@
-"""Operations on windows, and the bolts that run them: windowed bolts with a program behind each window."""
+"""Operations on windows, and the bolts that run them: windowed bolts with a program for each window."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class WindowSettings:
 
 
 def _seconds(given: Any) -> float:
-    """Return a duration in seconds; 0 for what is none, which is refused later."""
+    """Return a duration in seconds; 0 for anything else, which is refused later."""
     return max(given.total_seconds(), 0.0) if isinstance(given, timedelta) else 0.0
 
 
@@ -179,7 +179,7 @@ class WithEnd(Operation):
 
 
 class WithWindow(Operation):
-    """Windows' results, each a pair of what is known of the window and the result."""
+    """Windows' results, each a pair of a dict with the window's properties and the result."""
 
     name = "with_window"
 
@@ -199,7 +199,7 @@ def _known(window: Window, row: int) -> dict[str, Any]:
 
 
 class Late(Operation):
-    """The pairs that came too late for their windows."""
+    """The pairs that were too late for their windows."""
 
     name = "late"
     is_head = True
@@ -232,15 +232,15 @@ class _OfValues(Aggregate):
 
 
 class WindowProgram(Programmed, WindowedBolt):
-    """Runs a program behind each window.
+    """Runs a program for each window.
 
     Args:
         name: The stage of the windows.
         operation: Its operation.
         program: The program, in which the stage is a step.
         explained: See Programmed.
-        has_late: Whether somebody gets the pairs that are too late.
-        ways: By which ways elements come to the windows, if they have a time.
+        has_late: Whether late pairs have a subscriber.
+        ways: The paths of elements to the windows, if they have a time.
     """
 
     key_by = "key"

@@ -73,7 +73,7 @@ __getattr__, __dir__ = lazily(
             "ShellComponent",
             "ShellSpout",
         ),
-        # What finds topologies knows other libraries', too, and stands above this package.
+        # The loader also knows other libraries' topologies, and is in a layer above this package.
         "multilang.loading.topologies": ("load_object", "load_topology"),
     },
 )

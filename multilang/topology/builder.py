@@ -126,7 +126,7 @@ class BoltDeclarer:
             if (other.component, other.stream) == (component, stream):
                 raise TopologyError(
                     f"bolt {bolt!r} already subscribes to stream {stream!r} of {component!r}, by {other.grouping} "
-                    "grouping, and Storm keeps one grouping for each stream; declare a second stream, or a second bolt"
+                    "grouping, and Storm has one grouping for each stream; declare a second stream, or a second bolt"
                 )
         self.spec.inputs.append(Input(component, stream, grouping))
         return self
@@ -159,7 +159,7 @@ class TopologyBuilder:
     >>> topology = builder.build("word-count")
 
     Components are instances, classes that need no arguments, commands in any language (ShellSpout, ShellBolt), or classes of
-    Java (JavaSpout, JavaBolt), which only a cluster runs. All methods raise TopologyError, whose message says what to write instead.
+    Java (JavaSpout, JavaBolt), which only a cluster runs. All methods raise TopologyError, whose message has the fix.
 
     Attributes:
         specs: The components by id, as they are declared so far.
@@ -295,7 +295,7 @@ def _find_files(topology: Topology, folder: str | None, caller: FrameType) -> No
     homes = homes_on_stack(caller) if folder is None else [Home(folder)]
     for spec in topology.components.values():
         spec.home = homes[0]
-        # its tasks run the program, and need to know its folder
+        # its tasks run the program, and need its folder
         if program_of(spec.component) not in (None, spec.component):
             innermost(spec.component).home = homes[0]
     if not importing.by_task:  # the topology that a task's process imports was checked before it was submitted

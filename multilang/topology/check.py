@@ -93,11 +93,11 @@ def check_conf(conf: object, what: str) -> None:
 
 
 def check_components(topology: Topology, around: Mapping[str, Any] | None = None) -> None:
-    """Ask each component whether it can run with the topology's conf, so that no task needs to die of it.
+    """Call each component's ``check_conf``, so that a wrong conf is found before any task is started.
 
     Args:
         topology: The topology, with the conf that it will run with.
-        around: The settings that hold where the topology and its components say nothing: those of the cluster.
+        around: The cluster's settings, which the topology's and its components' override.
 
     Raises:
         TopologyError: A component can't; the message names it.
@@ -158,7 +158,7 @@ def _check_input(topology: Topology, spec: ComponentSpec, input_: Input) -> None
 def _check_flow(topology: Topology) -> None:
     """Check that every bolt can get a tuple: from a spout, or from a ticking bolt, directly or through others.
 
-    A cycle alone is no fault: work may go round until it is done. A cycle without any source can't be intended.
+    A cycle with a source is allowed: work may circulate until it is done. One without any source can't be intended.
     """
     fed = {id for id, spec in topology.components.items() if spec.kind == "spout" or _ticks(topology, spec)}
     spreading = True
@@ -174,7 +174,7 @@ def _check_flow(topology: Topology) -> None:
     for id, spec in unfed.items():
         if not spec.inputs:
             raise TopologyError(
-                f"bolt {id!r} has no input; say where its tuples come from, "
+                f"bolt {id!r} has no input; subscribe it to a stream, "
                 f"such as set_bolt({id!r}, ...).shuffle_grouping({next(iter(topology.spouts))!r})"
             )
     for id in unfed:

@@ -1,8 +1,8 @@
-"""Commands of components in other languages: which of their words name files, and where the files are.
+"""Commands of components in other languages, and the files that their words name.
 
 A worker starts a command in the jar's ``resources/``: "By default the ShellProcess assumes that your code is packaged
 inside of your topology jar under the resources subdirectory". With ``changeChildCWD(false)`` it starts it in its own
-directory, "where the sym-links to the resources are", one level higher. Here the topology's own folder stands for both.
+directory, "where the sym-links to the resources are", one level higher. Here both are the topology's own folder.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def blob_map(topology: Topology) -> dict[str, Any]:
             if mapped.setdefault(key, value) != value:
                 raise TopologyError(
                     f"{owner}: {BLOB_MAP} has {value!r} for the blob {key!r}, and elsewhere in this topology it is "
-                    f"{mapped[key]!r}; Storm has one map for all components: say the same in both"
+                    f"{mapped[key]!r}; Storm has one map for all components: write the same in both"
                 )
     return mapped
 
@@ -301,7 +301,7 @@ def _check(
             )
         only_in_jar = os.path.isabs(text) or (below is not None and below.partition("/")[0] == RESOURCES)
         if not only_in_jar and not final:
-            continue  # a blob may be mapped later on
+            continue  # a blob may be mapped later
         folder = home.root if home.own == home.root else f"{home.root} nor in {home.own}"
         looked = f"no such file is in the topology's folder {folder}" + (
             " or in its resources/" if home.resources else ""

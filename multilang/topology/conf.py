@@ -34,7 +34,7 @@ def check_keys(keys: Iterable[str], what: str) -> None:
 
     Args:
         keys: The keys.
-        what: What says in the message whose key it is.
+        what: The owner of the keys, for the message.
     """
     for key in keys:
         if key in known():
@@ -52,9 +52,9 @@ def check_keys(keys: Iterable[str], what: str) -> None:
 
 
 def check_values(conf: Mapping[Any, Any], what: str) -> None:
-    """Raise TopologyError for a value of a wrong type or range; ``what`` says in the message whose conf it is.
+    """Raise TopologyError for a value of a wrong type or range; ``what`` names the conf's owner in the message.
 
-    None stands for a key's default.
+    None means a key's default.
     """
     for key, value in conf.items():
         kind = kinds().get(key)
@@ -70,7 +70,7 @@ def check_whole(conf: Mapping[str, Any], what: str) -> None:
 
 
 def check_built(built: Mapping[str, Any], conf: Mapping[str, Any]) -> None:
-    """Raise TopologyError if ``conf`` changes what a topology was built with and can't have otherwise any more."""
+    """Raise TopologyError if ``conf`` changes a setting that a topology was built with."""
     for key in _AT_BUILD:
         before = settings.value(built, key)
         if key in conf and settings.value(conf, key) != before:
@@ -93,17 +93,17 @@ def renamed(conf: Mapping[str, Any]) -> dict[str, Any]:
         if old in conf and conf.get(new, conf[old]) != conf[old]:
             raise TopologyError(
                 f"conf {old!r}: {conf[old]!r} and {new!r}: {conf[new]!r} are the same setting; keep the second, which has its "
-                "name of today"
+                "current name"
             )
         if old in conf and not importing.by_task:  # warn once when it is submitted, not in each task's log
             from logging import getLogger
 
-            getLogger(__name__).warning("%s is old Storm's name of %s; it is taken as that", old, new)
+            getLogger(__name__).warning("%s is the old name of %s in Storm, and is read as that", old, new)
     return found
 
 
 def nearest(key: str) -> str | None:
-    """Return the known key that an unknown one probably stands for: misspelt, or without its first word."""
+    """Return the known key that an unknown one probably means: misspelt, or without its first word."""
     known = _by_plain()
     plain = _plain(key)
     if plain in known:
@@ -118,7 +118,7 @@ def nearest(key: str) -> str | None:
 
 @cache
 def known() -> frozenset[str]:
-    """Return all keys that somebody reads: Storm's, this library's, and old names of Storm's."""
+    """Return all keys that are read: Storm's, this library's, and old names of Storm's."""
     return frozenset([*_FORMER, *_storms(), *settings.ROWS])
 
 
@@ -233,7 +233,7 @@ _READ = frozenset(
         "storm.zookeeper.topology.auth.scheme",
     ]
 )
-# Keys of Storm's that take something else here than Storm's class says.
+# Keys of Storm's that take other values here than in Storm's class.
 _OTHERWISE = {
     settings.FLAG: "topology.ras.order.executors.by.proximity.needs",
     settings.FROM_1: """

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class TopologyError(ConfigError):
-    """A topology is declared in a way that can't run; the text names the component and says what to write instead."""
+    """A topology is declared in a way that can't run; the text names the component and the fix."""
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

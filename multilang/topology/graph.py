@@ -1,4 +1,4 @@
-"""The ways that tuples can take from component to component."""
+"""The paths of tuples from component to component."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def subscribers(specs: Iterable[ComponentSpec]) -> dict[str, list[str]]:
 
 
 def behind(subscribers: Mapping[str, Sequence[str]], start: str) -> set[str]:
-    """Return the components that get what comes of a component's tuples; itself, if they may come back to it.
+    """Return the components downstream of a component; also itself, if it is in a cycle.
 
     Args:
         subscribers: Those of each component.
@@ -37,7 +37,7 @@ def behind(subscribers: Mapping[str, Sequence[str]], start: str) -> set[str]:
 
 
 def cyclic(subscribers: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the components whose tuples may come back to them.
+    """Return the components in cycles.
 
     Args:
         subscribers: Those of each component.

@@ -22,7 +22,7 @@ class Home:
     the other files.
 
     Attributes:
-        root: The folder that imports, and names in a jar, start from.
+        root: The root of imports and of names in a jar.
         own: The folder of the topology's module, which is another one when the module is in a package.
         plain: Whether a folder ``resources/`` is one like any other.
     """
@@ -63,7 +63,7 @@ class Home:
         for folder in (*self.resources, *self.folders):
             yield os.path.normpath(os.path.join(folder, word))
         first, _, rest = word.partition(os.sep)
-        if first == RESOURCES and rest:  # this is their name on workers; here the files may lie beside the topology
+        if first == RESOURCES and rest:  # this is their name on workers; here the files may be beside the topology
             for folder in self.folders:
                 yield os.path.join(folder, rest)
 
@@ -103,7 +103,7 @@ def _name_in(folder: str, path: str) -> str | None:
 
 
 def is_below(path: str, folder: str) -> bool:
-    """Return whether ``path`` is ``folder`` or lies in it, comparing only their names."""
+    """Return whether ``path`` is ``folder`` or in it, comparing only their names."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

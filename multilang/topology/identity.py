@@ -1,23 +1,24 @@
-"""Descriptions of components, by which a task's process finds out whether it found the component that was submitted.
+"""Descriptions of components, by which a task's process checks that it found the component that was submitted.
 
-Another process finds a topology by the name of its module, and builds it anew by importing that. What it builds is another
-topology where the script binds a name a second time (``if __name__ == "__main__": topology = build(1000)``, a loop, ``FACTOR = 2``),
-builds by what only it knows (``sys.argv``), or replaces a method or an attribute afterwards. Then the answer would be wrong, in silence.
+Another process finds a topology by the name of its module, and builds it anew by importing that. This gives another
+topology if the script binds a name a second time (``if __name__ == "__main__": topology = build(1000)``, a loop,
+``FACTOR = 2``), uses values of its own process (``sys.argv``), or replaces a method or an attribute afterwards. Then the
+results would be wrong, without an error.
 
 So the submitting process describes each component as *parts*, a short digest for each: its class, the code and the attributes
 of its class, each argument that it was made with, each attribute that was set after it was made, its streams, and what its code
-finds by global names. That is followed: the code of functions and classes that are the user's own, what that code finds, and
-so on; of what is installed, the name counts. Its conf is not a part: a task's process gets that of the submitted topology. The
-process describes what it found in the same way, and refuses a difference, which it names. No value is part of a description, so
-that it tells no secret.
+finds by global names. These are followed through the code of the user's own functions and classes; of installed ones the
+name counts. Its conf is not a part: a task's process gets that of the submitted topology. The process describes the
+component that it found in the same way, and refuses a difference, which it names. No value is part of a description, so
+that it contains no secret.
 
 Two processes that build the same topology may yet differ, and that is no difference:
 
-- What ``__init__`` makes of its arguments: a random number or a lock is another one in each process.
-- What is remembered: the code of an object's class shows which attributes it fills when somebody looks (``uses.memory_of``), and code
-  that reads a global name shows whether it writes into what it finds, or passes it to code that does (``Uses``).
-- What a module or a class makes by a call, as ``time.time()``, and nothing else in its file sets (``uses.varies``); and what
-  a module without a source sets. A debug line of the log names it.
+- Values that ``__init__`` makes: a random number or a lock is another one in each process.
+- Caches: the code of an object's class shows which attributes it fills on demand (``uses.memory_of``), and code that
+  reads a global name shows whether it writes into the value, or passes it to code that does (``Uses``).
+- Values that a module or a class makes by a call, as ``time.time()``, and nothing else in its file sets
+  (``uses.varies``); and those of a module without a source. A debug line of the log names them.
 - The order of sets and dicts, the name of ``__main__``, the folder of the topology's files.
 """
 
@@ -62,7 +63,7 @@ MODULES = "modules"  # the one with the names of the modules whose code is follo
 
 
 def submission(topology: Topology, arguments: Sequence[str], *only: str, root: str = "") -> dict[str, Any]:
-    """Return what a task's process is told of the topology that was submitted.
+    """Return the description of a submitted topology for its tasks' processes.
 
     Args:
         topology: The topology.
@@ -76,7 +77,7 @@ def submission(topology: Topology, arguments: Sequence[str], *only: str, root: s
 
 
 def parts_of(spec: ComponentSpec, root: str = "") -> dict[str, str]:
-    """Return the parts of a component: what each is, in words, with its digest.
+    """Return the parts of a component: the digest of each, by a text that names it.
 
     Args:
         spec: The component.
@@ -89,7 +90,7 @@ def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, 
     """Compare the component that was found with the one that was submitted.
 
     Args:
-        submission: What ``submission`` returned, where the topology was submitted.
+        submission: The result of ``submission`` where the topology was submitted.
         spec: The one that was found.
         where: The place where it was found.
         root: The folder of the topology's files here.
@@ -108,7 +109,7 @@ def check_found(submission: Mapping[str, Any], spec: ComponentSpec, where: str, 
         if before == now or part in (PYTHON, MODULES) or (not same_python and _OF_PYTHON in before[:1] + now[:1]):
             continue
         if not (before and now) and (part.startswith(_GLOBAL) or not same_python):
-            continue  # code that one of the two has not, which differs, or which another Python has compiled
+            continue  # code that only one of the two has, or which another Python has compiled
         module, name = description.bound.get(part, ("", ""))
         if module and not _is_library(module) and varies(module, name):
             import logging
@@ -149,7 +150,7 @@ class _Description:
         self._written: set[tuple[str, str]] = set()
         self._passed: set[tuple[tuple[str, str], str]] = set()
         self._filling: set[str] = set()  # functions that write into what they are called with
-        self._behind: list[tuple[tuple[str, str], list[Any]]] = []  # what was met in what names stand for
+        self._behind: list[tuple[tuple[str, str], list[Any]]] = []  # functions and classes met in the values of names
         for name, stream in spec.streams.items():
             self._add(f"its stream {name!r}", [list(stream.fields), stream.direct])
         component: Any = spec.component
@@ -220,7 +221,7 @@ class _Description:
         return _stem(str(module)) in self._own
 
     def _is_comparable(self, value: Any) -> bool:
-        """Return whether what a name stands for may be compared: a value or code, and not a lock, a client, a logger."""
+        """Return whether a name's value may be compared: plain data or code, and not a lock, a client, a logger."""
         kind: Any = type(value)
         if kind in _PLAIN or kind in _CONTAINERS or issubclass(kind, (*_CODE, type)):
             return True
@@ -269,7 +270,7 @@ class _Description:
             if is_code or (self._is_own(module) and self._is_comparable(value)):
                 self._add(part, value, (module, name))
             elif callable(value):
-                self._add(part, type(value))  # as what a test puts in the place of a function
+                self._add(part, type(value))  # such as a test's mock of a function
         if issubclass(type(value), ModuleType) and (value, uses) not in self._seen:
             self._seen[value, uses] = value  # as modules may import each other
             for attribute in uses.attributes:
@@ -304,7 +305,7 @@ def _is_generated(value: Any) -> bool:
 def _attributes(value: object) -> dict[str, Any]:
     try:
         found = value.__dict__
-    except Exception:  # noqa: BLE001 - as a proxy of what is not there yet
+    except Exception:  # noqa: BLE001 - such as a proxy of something that does not exist yet
         return {}
     return found if type(found) is dict else {}
 
@@ -321,7 +322,7 @@ def _is_ours(module: object) -> bool:
 
 
 def _home(value: Any) -> object:
-    """Return the name of the module that a class or function is from, whatever a decorator made it look like."""
+    """Return the name of the module that a class or function is from, also behind a decorator."""
     return value.__globals__.get("__name__") if isinstance(value, FunctionType) else value.__module__
 
 
@@ -339,7 +340,7 @@ class _Walk:
     Args:
         root: The folder of the topology's files.
         strict: Whether the value may have been used since it was made.
-        is_own: Whether the code of a module's functions is looked at, and not their names.
+        is_own: Whether the code of a module's functions is compared, and not their names.
     """
 
     def __init__(self, root: str, strict: bool = False, is_own: Callable[[object], bool] = bool) -> None:
@@ -356,13 +357,13 @@ class _Walk:
     def digest(self, value: object) -> str:
         try:
             form = dumps(self.form(value), 2)
-        except Exception:  # noqa: BLE001 - whatever an object does when somebody looks: its class says enough
+        except Exception:  # noqa: BLE001 - whatever an object raises: its class is enough
             form = dumps(_name(type(value)), 2)
             self._is_plain = False
         return ("" if self._is_plain else _OF_PYTHON) + blake2b(form, digest_size=8).hexdigest()
 
     def form(self, value: Any) -> Any:
-        """Return what stands for a value: plain values, in lists."""
+        """Return the form of a value: plain values, in lists."""
         kind = type(value)
         if kind in _NUMBERS:
             return value
@@ -403,7 +404,7 @@ class _Walk:
         return value
 
     def _items(self, value: Any, kind: type) -> Any:
-        """Return what stands for the items of a container, fast if they are plain."""
+        """Return the form of a container's items, fast if they are plain."""
         if kind is dict:
             pairs = zip(self._items(list(value), list), self._items(list(value.values()), list), strict=False)
             return sorted(pairs, key=_dumped)
@@ -423,11 +424,11 @@ class _Walk:
         )
 
     def _inside(self, value: Any, kind: type) -> Iterator[Any]:
-        """Return what makes up a value."""
+        """Return the parts of a value."""
         if kind is FunctionType:
             yield value.__qualname__
             yield as_written(value)
-            # Not what is in a dict, list or set there: it may be a memory of earlier calls.
+            # Not the items of a dict, list or set there: it may be a cache of earlier calls.
             yield from map(_if_fixed, value.__defaults__ or ())
             yield from map(_if_fixed, (value.__kwdefaults__ or {}).values())
             yield from _enclosed(value)
@@ -453,11 +454,11 @@ class _Walk:
         elif "__wrapped__" in _attributes(value):  # a cache around a function
             yield value.__wrapped__
         elif _attributes(value) and _is_foreign(kind):
-            return  # it may keep anything there: its class says enough
+            return  # it may store anything there: its class is enough
         else:
             try:
                 made = dispatch_table[kind](value) if kind in dispatch_table else value.__reduce_ex__(2)
-            except Exception:  # noqa: BLE001 - a lock, a socket, a client: its class says enough
+            except Exception:  # noqa: BLE001 - a lock, a socket, a client: its class is enough
                 return
             self.met.append(kind)
             for part in made if isinstance(made, tuple) else (made,):
@@ -475,7 +476,7 @@ def _dumped(form: Any) -> bytes:
 
 
 def _enclosed(function: FunctionType) -> Iterator[Any]:
-    """Return what a function has of the one around it, but for what it, or another function there, may fill there."""
+    """Return a function's closure values, except for those that it, or another function there, may fill."""
     around = function.__globals__.get(function.__qualname__.partition(".")[0])
     outer = around.__code__ if type(around) is FunctionType else function.__code__
     uses = [uses_of(each) for code in (function.__code__, outer) for each in codes_in(code)]

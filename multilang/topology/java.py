@@ -1,4 +1,4 @@
-"""Components written in Java, which a cluster's worker runs itself, beside those in Python."""
+"""Components written in Java, which a cluster's worker runs itself."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class JavaObject:
     >>> config = config.call("setProp", "group.id", "shop").call("build")
     >>> spout = JavaSpout(JavaObject("org.apache.storm.kafka.spout.KafkaSpout", config), output_fields=[...])
 
-    Nothing of it runs before the topology is submitted: a JDK on the submitting machine then makes the object, and checks the
-    names and types as any Java compiler does.
+    No Java runs before the topology is submitted: a JDK on the submitting machine then makes the object, and checks names
+    and types as any Java compiler does.
 
     Args:
         java_class: The class, ``"shop.Clicks"``; an inner one as ``"shop.Clicks$Reader"``.
@@ -177,7 +177,7 @@ class JavaBolt(JavaComponent):
 
 
 def check_class(name: object, what: str) -> None:
-    """Raise TopologyError for what is no name of a Java class. ``what`` says in the message who names it."""
+    """Raise TopologyError if ``name`` is no name of a Java class. ``what`` is the user of the name, for the message."""
     if not isinstance(name, str) or not _is_name(name, rf"{_WORD}(\.{_WORD})*"):
         raise TopologyError(f"{what}: {name!r} is no name of a Java class, such as 'shop.Clicks'")
 

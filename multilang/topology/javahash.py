@@ -19,7 +19,7 @@ an array                                        ``JSONArray``   31-based over it
 an object                                       ``JSONObject``  sum of (hash of key xor hash of value)
 ==============================================  ==============  =======================================
 
-All of it wraps at 32 bits. A number's text is the one that our codec writes.
+All hashes wrap at 32 bits. A number's text is the one that our codec writes.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _text_hash(text: str) -> int:
     return _signed(total)
 
 
-# The same keys come again and again (words, users, request ids), and hashing one letter costs as much as the look-up.
+# Keys are repeated (words, users, request ids), and hashing one letter costs as much as the look-up.
 _remembered_hash = lru_cache(maxsize=4096)(_text_hash)
 
 

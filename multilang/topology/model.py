@@ -56,10 +56,10 @@ class Topology:
 
     @property
     def declared(self) -> Topology:
-        """The topology as its author declared it, without what state and transactions add to it for Storm.
+        """The topology as its author declared it, without the additions for state and transactions on Storm.
 
-        Storm and the embedded cluster run ``components``. An engine that keeps states and batches in its own way, such as
-        Spark, runs the declared topology. It is the topology itself if nothing was added.
+        Storm and the embedded cluster run ``components``. An engine with its own states and batches, such as Spark, runs
+        the declared topology. It is the topology itself if nothing was added.
         """
         return self if self._declared is None else self._declared
 
@@ -87,7 +87,7 @@ class Topology:
     def home(self) -> Home | None:
         """The folder with the files of its components, in which their processes start; None: its module's folder.
 
-        It is another one in projects that keep their topologies and their components apart.
+        It is another one in projects whose topologies and components are in different folders.
         """
         return self._made_from.home if self._home is None and self._made_from is not None else self._home
 
@@ -99,7 +99,7 @@ class Topology:
         """Return ``origin``.
 
         Raises:
-            TopologyError: No other process could import this topology; the message says what to write.
+            TopologyError: No other process could import this topology; the message has the fix.
         """
         origin = self.origin
         if origin is None:
@@ -194,7 +194,7 @@ class Topology:
         return to_text(self.name, self.conf, self.components)
 
     def explain(self) -> str:
-        """Return a text with what each component does: of a topology of streams, its stages by the user's names."""
+        """Return a text that explains each component: of a topology of streams, its stages by the user's names."""
         from multilang.topology.show import explained
 
         return explained(self.name, self.declared.components)

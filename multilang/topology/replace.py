@@ -1,4 +1,4 @@
-"""A topology with other components in the place of some of its own: a recording, or stand-ins."""
+"""Replacement of components of a topology: by a recording, or by stand-ins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_spouts(topology: Topology, spouts: Mapping[str, Spout], why: str) -> Topology:
-    """Return a topology like another one, with other spouts in the place of some; see ``with_components``.
+    """Return a copy of a topology with some spouts replaced; see ``with_components``.
 
     Raises:
         TopologyError: As there, or a name is none of a spout.
@@ -28,10 +28,10 @@ def with_spouts(topology: Topology, spouts: Mapping[str, Spout], why: str) -> To
 
 
 def with_components(topology: Topology, components: Mapping[str, Component], why: str) -> Topology:
-    """Return a topology like another one, with other components in the place of some; the other one is not changed.
+    """Return a copy of a topology with some components replaced.
 
-    The new ones have the streams and subscriptions of those that they replace, and as many tasks. What state adds to a
-    topology is added anew.
+    The new ones have the streams and subscriptions of those that they replace, and as many tasks. The additions for
+    state are made anew.
 
     Args:
         topology: The topology.

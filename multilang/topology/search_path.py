@@ -1,4 +1,4 @@
-"""The folders that are searched last for modules, which a process hands on to those that it starts."""
+"""The folders that are searched last for modules, which a process passes to those that it starts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ FOLDERS = "MULTILANG_FOLDERS"
 
 
 def add_folder(folder: str) -> None:
-    """Let modules be found in a folder by their names, after those that are installed.
-
-    A folder in which somebody stands, or whose topology is run, so hides none that others import.
-    """
+    """Let modules be found in a folder by their names, after the installed ones, of which it so hides none."""
     if folder not in sys.path:
         place = min((sys.path.index(each) for each in _last if each in sys.path), default=len(sys.path))
         sys.path.insert(place, folder)  # the newest comes before the others, as the current folder may change

@@ -32,9 +32,9 @@ def to_text(topology: str, conf: Mapping[str, Any], components: Mapping[str, Com
 
 
 def explained(topology: str, components: Mapping[str, ComponentSpec]) -> str:
-    """Return a text with each component: its tasks, its inputs, and what it tells of itself.
+    """Return a text with each component: its tasks, its inputs, and its own explanation.
 
-    A component tells it by its attribute ``explained``, a list of lines.
+    This is its attribute ``explained``, a list of lines.
     """
     lines = [f"topology {topology}"]
     for spec in components.values():
@@ -118,7 +118,7 @@ def _stream(stream: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Escape a text in a Mermaid label: Mermaid's own signs by their numbers, as its manual says."""
+    """Escape a text in a Mermaid label: Mermaid's own signs by their numbers, as in its manual."""
     for sign, code in (("#", "#35;"), ('"', "#quot;"), ("<", "#lt;"), (">", "#gt;"), ("`", "#96;")):
         text = text.replace(sign, code)
     return text

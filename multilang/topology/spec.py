@@ -113,7 +113,7 @@ class ComponentSpec:
         return deepcopy(self.component)
 
     def settle(self, conf: Mapping[str, Any]) -> None:
-        """Work out ``tasks`` and ``parallelism`` from a topology's conf, as Storm's ``componentParallelism`` does."""
+        """Compute ``tasks`` and ``parallelism`` from a topology's conf, as Storm's ``componentParallelism`` does."""
         parallelism, tasks = self.declared
         if tasks is None:
             tasks = _count(self, TASKS, conf) or parallelism

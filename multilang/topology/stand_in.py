@@ -1,4 +1,4 @@
-"""Stand-ins: what runs here in the place of components that only a cluster runs, those written in Java."""
+"""Stand-ins: components that run here instead of those that only a cluster runs, written in Java."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _JSON = (".json", ".jsonl", ".ndjson")
 
 
 class LinesSpout(ReliableSpout):
-    """Emits what the lines of a file say, and again what failed; several tasks share the lines.
+    """Emits the tuples in the lines of a file, and replays failed ones; several tasks share the lines.
 
     Args:
         path: The file, in UTF-8. In one with a name that ends in ``.json``, ``.jsonl`` or ``.ndjson`` each line is an object with
@@ -51,7 +51,7 @@ class LinesSpout(ReliableSpout):
 
 
 def read_rows(path: str, fields: tuple[str, ...]) -> Iterator[list[Any]]:
-    """Return the values of each line of a file that stands in for a spout.
+    """Return the values of each line of a file that replaces a spout.
 
     Args:
         path: The file.
@@ -86,7 +86,7 @@ def read_rows(path: str, fields: tuple[str, ...]) -> Iterator[list[Any]]:
 
 
 def with_stand_ins(topology: Topology, stand_ins: Mapping[str, str | Component | type[Component]]) -> Topology:
-    """Return a topology in which Python components take the place of others, such as those written in Java.
+    """Return a topology in which Python components replace others, such as those written in Java.
 
     Args:
         topology: The topology, which is not changed.
@@ -132,7 +132,7 @@ def check_runs_here(topology: Topology, where: str, replaced: Collection[str] = 
 
     Args:
         topology: The topology.
-        where: Where it is to run, in the message.
+        where: The engine, for the message.
         replaced: Components that are not run.
     """
     for spec in topology.components.values():

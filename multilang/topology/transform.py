@@ -30,7 +30,7 @@ def transformed(topology: Topology, leaving: Collection[str] = ()) -> Topology:
 
     Args:
         topology: The topology as it was declared.
-        leaving: Transformations that are not applied, because the engine does by itself what they are for.
+        leaving: Transformations that are not applied, because the engine does not need them.
 
     Raises:
         TopologyError: A transformation can't be found, or can't be applied.

@@ -1,4 +1,4 @@
-"""Read from bytecode what code does with names: what it finds, what it writes into, what objects remember.
+"""The uses of names in bytecode: which values code reads and writes into, and which attributes objects fill.
 
 In two processes that do the same, a value that code writes into may differ: one of them may have run it already.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MADE_BY = ("__init", "__new__", "__post_init__", "__attrs_", "__setstate__", "__copy__", "__deepcopy__", "__reduce")
-_SETTING = ("__set", "__del", "__i")  # operators that somebody calls to change an object
+_SETTING = ("__set", "__del", "__i")  # operators that change an object
 _WRITING = {*dir(list), *dir(dict), *dir(set)} - {*dir(tuple), *dir(frozenset), *dir(MappingProxyType)}
 _GIVING = ("get", "items", "values")
 _FILLING = {
@@ -45,15 +45,15 @@ class Uses:
     """The uses that some code makes of names.
 
     Attributes:
-        globals: The global names that it reads, each with whether it writes into what it finds there.
+        globals: The global names that it reads, each with whether it writes into the value.
         bound: Those that it binds.
-        attributes: How often it reads each attribute.
+        attributes: The number of reads of each attribute.
         stored: The attributes that it sets.
         updated: Those of them that it reads, too.
         changed: The attributes, and names of the functions around it, into which it writes.
         rebound: The names of the functions around it that it binds.
-        passed: What it does with global names: each with what it is passed to, and with "." and an attribute that it changes.
-        fills: Whether it writes into what it is called with.
+        passed: Global names with the functions that their values are passed to, and with "." and a changed attribute.
+        fills: Whether it writes into its arguments.
         texts: The texts in it.
     """
 
@@ -88,10 +88,10 @@ class Uses:
         self.fills = any(_WRITES in self._does_with_local(each) for each in parameters if each not in ("self", "cls"))
 
     def _does_with(self, n: int, inside: bool = False) -> AbstractSet[str]:
-        """Return what code does with what a step loads, or with what is inside of that.
+        """Return the uses of the value that a step loads, or of a value inside of that.
 
-        It may write into it or keep it under another name; the attributes that it changes have a dot. And it may pass it to
-        functions, whose names are returned.
+        Code may write into it or bind it to another name; the attributes that it changes have a dot. And it may pass it
+        to functions, whose names are returned.
         """
         kind, name, *_ = self._steps[n + 1]
         if kind not in _ATTRIBUTE:
@@ -104,7 +104,7 @@ class Uses:
         return does | {f".{name}"} if _WRITES in does else does
 
     def _follow(self, n: int, inside: bool, is_asked: bool = False) -> AbstractSet[str]:
-        """Return what code does with what is on the stack behind a step, or with what that gives when it is called."""
+        """Return the uses of the value on the stack after a step, or of the result of calling it."""
         steps = self._steps
         depth = 0  # of the stack, above what was loaded
         is_copied = False  # by X[k] += 1, which reads X[k] before it writes there
@@ -124,7 +124,7 @@ class Uses:
                 if kind in ("STORE_SUBSCR", "STORE_SLICE", "STORE_ATTR") and (is_copied or depth == -2):
                     return {_WRITES, f".{name}"}
                 if kind in ("STORE_SUBSCR", "STORE_SLICE"):
-                    return _LOOKS  # at the value that is put somewhere, or at its key
+                    return _LOOKS  # at the value that is stored somewhere, or at its key
                 if kind == "STORE_FAST":
                     return self._does_with_local(name)
                 return {_WRITES} if kind == "DELETE_SUBSCR" or (kind.startswith("STORE_") and not inside) else _LOOKS
@@ -137,7 +137,7 @@ class Uses:
         return _LOOKS
 
     def _called(self, n: int, before: int) -> AbstractSet[str]:
-        """Return the name of what is called with what a step loads, behind so many other arguments."""
+        """Return the name of the function whose argument a step loads, after so many other arguments."""
         depth = -1
         for kind, name, effect, _ in reversed(self._steps[: n + 1]):
             if depth >= before and kind != "PUSH_NULL":
@@ -146,7 +146,7 @@ class Uses:
         return _LOOKS
 
     def _does_with_items(self, n: int) -> AbstractSet[str]:
-        """Return what code does with the local names that a step and those behind it bind."""
+        """Return the uses of the local names that a step and those after it bind."""
         while self._steps[n][0].startswith("UNPACK_"):
             n += 1
         found = _LOOKS
@@ -167,7 +167,7 @@ uses_of = cache(Uses)
 
 
 def _steps_of(code: CodeType) -> Iterator[tuple[str, Any, int, int]]:
-    """Return the steps of some code, those of two local names as two: name, what it is about, its effect on the stack, number."""
+    """Return the steps of some code, those of two local names as two: name, argument, effect on the stack, number."""
     for step in get_instructions(code):
         kind = step.opname
         if kind.startswith(("LOAD_FAST", "STORE_FAST")):
@@ -181,7 +181,7 @@ def _steps_of(code: CodeType) -> Iterator[tuple[str, Any, int, int]]:
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
-    """Return some code, and all that is inside of it."""
+    """Return some code, and all code inside of it."""
     yield code
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -189,7 +189,7 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def members_of(kind: type) -> Iterator[tuple[str, Any, list[Uses]]]:
-    """Return the names of what a class and its bases have, with what that is, and what its code does."""
+    """Return the members of a class and its bases: name, value and the uses in its code."""
     for base in kind.__mro__:
         for name, member in vars(base).items() if base not in (object, Component) else ():
             inside = {staticmethod: "__func__", classmethod: "__func__", property: "fget"}.get(type(member))
@@ -202,12 +202,12 @@ def members_of(kind: type) -> Iterator[tuple[str, Any, list[Uses]]]:
 def memory_of(kind: type, strict: bool) -> frozenset[str]:
     """Return the attributes that objects of a class fill by themselves, such as a cache.
 
-    These are what a property or an operator like ``__repr__`` sets, and what a method reads and sets. A method that sets what
-    it does not read, or adds to it, may be how an object is made.
+    These are set by a property or an operator like ``__repr__``, or read and set by a method. A method that sets an
+    attribute without reading it, or adds to it, may be a part of making the object.
 
     Args:
         kind: The class.
-        strict: Whether to count among them what a method adds to: objects may have been used since they were made.
+        strict: Whether to count attributes that a method adds to: objects may have been used since they were made.
     """
     found: set[str] = set()
     for name, member, its_uses in members_of(kind):
@@ -246,7 +246,7 @@ def _compiled(file: str) -> tuple[CodeType, ...]:
 
 
 def varies(module: str, name: str) -> bool:
-    """Return whether each process may bind a name to a value of its own, as a time: a call makes it, and nothing else sets it."""
+    """Return whether a name's value may differ by process, as a time: a call makes it, and nothing else sets it."""
     import ast
     from importlib.util import resolve_name
     from linecache import getlines
@@ -258,7 +258,7 @@ def varies(module: str, name: str) -> bool:
     except (SyntaxError, ValueError):
         tree = []
     if not tree[1:]:
-        return True  # nobody can tell: it is compiled, for example
+        return True  # unknown: it is compiled, for example
     functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     local: set[ast.AST] = set()  # where the name is one of a function's own
     for node in tree:

@@ -1,8 +1,8 @@
-"""Ways of a client to a daemon of Storm's: plainly, by TLS, or with a SASL login, as Storm's own keys say.
+"""Transports from a client to a daemon of Storm's: plain, TLS, or with a SASL login, by Storm's own keys.
 
-``nimbus``, ``drpc`` and ``drpc_invocations`` choose a transport from a conf; its ``open`` takes a connected socket through
-the handshake. There is no way back: a setting that can't be kept, or a login that fails, is an error, and never a plain
-connection.
+``nimbus``, ``drpc`` and ``drpc_invocations`` choose a transport from a conf; its ``open`` does the handshake on a connected
+socket. There is no fallback: a setting that can't be obeyed, or a login that fails, is an error, and never leads to a
+plain connection.
 """
 
 from __future__ import annotations

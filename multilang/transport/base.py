@@ -8,16 +8,16 @@ if TYPE_CHECKING:
 
 
 class Transport:
-    """A way to speak Thrift over a connected socket.
+    """A transport of Thrift messages over a connected socket.
 
     Attributes:
-        framed: Whether each message has its length before it. Only TLS leaves it out, as Storm's plugin does.
+        framed: Whether each message begins with its length. Only TLS leaves it out, as Storm's plugin does.
     """
 
     framed = True
 
     def open(self, wire: socket.socket, host: str) -> socket.socket:
-        """Do the handshake, and return the socket to go on with. The caller has set its timeout.
+        """Do the handshake, and return the socket to use afterwards. The caller has set its timeout.
 
         Args:
             wire: The connected socket.
@@ -25,7 +25,7 @@ class Transport:
 
         Raises:
             ConfigError: A file or package that the login needs is missing, or wrong; nothing was sent.
-            PermissionError: The other side refused, or is not the one that it should be.
+            PermissionError: The other side refused the login, or failed to authenticate itself.
             OSError: The connection broke.
         """
         raise NotImplementedError

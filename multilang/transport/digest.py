@@ -1,6 +1,6 @@
-"""The login DIGEST-MD5 (RFC 2831): user and password, of which the password never crosses the wire.
+"""The login DIGEST-MD5 (RFC 2831): user and password, of which the password is never sent.
 
-It is written out here because a DRPC spout logs in, too, and a cluster's workers have Python and nothing else.
+It is implemented here because a DRPC spout logs in, too, and a cluster's workers have no packages.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ class DigestMd5:
         """Return the digest that answers the server's challenge."""
         if self._expected is not None:
             raise PermissionError("asks for the digest twice")
-        said = parse(challenge)
-        if "nonce" not in said or said.get("algorithm", "md5-sess").lower() != "md5-sess":
+        directives = parse(challenge)
+        if "nonce" not in directives or directives.get("algorithm", "md5-sess").lower() != "md5-sess":
             raise PermissionError("sent a challenge that is not of DIGEST-MD5")
-        if "auth" not in [each.strip() for each in said.get("qop", "auth").split(",")]:
+        if "auth" not in [each.strip() for each in directives.get("qop", "auth").split(",")]:
             raise PermissionError(
                 "wants to sign or encrypt what follows the login (its qop has no auth), which Storm's plugins never ask for"
             )
-        utf8 = said.get("charset", "").lower() == "utf-8"
-        realm, nonce = said.get("realm", ""), said["nonce"]
+        utf8 = directives.get("charset", "").lower() == "utf-8"
+        realm, nonce = directives.get("realm", ""), directives["nonce"]
         # A server of Storm's calls itself "localhost" on every host, and so its realm; it refuses any other name in the digest.
         self._uri = f"{self._service}/{realm or 'localhost'}"
         secret = self._secret(realm, utf8)
@@ -82,7 +82,7 @@ class DigestMd5:
         proof = parse(challenge).get("rspauth", "")
         if self._expected is None or not compare_digest(proof.encode(), self._expected.encode()):
             raise PermissionError(
-                f"does not know the password of {self._user!r} itself: it is not the server that it should be"
+                f"does not know the password of {self._user!r} itself: it is not the server that it claims to be"
             )
 
     def _secret(self, realm: str, utf8: bool) -> bytes:
@@ -104,7 +104,7 @@ class DigestMd5:
 
 
 def digest_login(conf: Mapping[str, Any]) -> Callable[[str], DigestMd5]:
-    """Return what makes a login with the user and password of the conf's JAAS file, which is read each time."""
+    """Return a function that makes a login with the user and password of the conf's JAAS file, which it reads each time."""
 
     def login(_: str) -> DigestMd5:
         options = read_section(conf, CLIENT)

@@ -1,4 +1,4 @@
-"""Answers over HTTP within bounds: Python's own timeout begins anew with each byte, and trailers have no bound, so that an answer may never end."""
+"""Answers over HTTP within bounds: Python's own timeout restarts with each byte, and trailers have no bound."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def opened(request: Request | str, silence: float, secs: float, most: int) -> Any:
-    """Return the answer to a request, which may lead nowhere else. It is read within its bounds, or raises what ``urlopen`` does.
+    """Return the answer to a request, which must be no redirect. It is read within its bounds; errors are those of ``urlopen``.
 
     Args:
         request: The request, or its address.
@@ -32,7 +32,7 @@ def opened(request: Request | str, silence: float, secs: float, most: int) -> An
 
 class _NoRedirect(HTTPRedirectHandler):
     def redirect_request(self, *_: Any) -> None:
-        return None  # a POST would become a GET without a body, and whoever answers would choose what is asked
+        return None  # a POST would become a GET without a body, and the answering server would choose the request
 
 
 class _Reader(RawIOBase):

@@ -1,4 +1,4 @@
-"""The login by Kerberos (GSSAPI, RFC 4752), with a keytab or the user's ticket, as the JAAS file says.
+"""The login by Kerberos (GSSAPI, RFC 4752), with a keytab or the user's ticket, by the JAAS file.
 
 Needs the extra ``kerberos``, whose package gssapi needs the system's Kerberos libraries.
 """
@@ -70,7 +70,7 @@ class Gssapi:
             raise PermissionError(f"sent something that its ticket does not fit: {_text(error)}") from None
 
     def finish(self, challenge: bytes) -> None:
-        """Check that the server proved itself before it was content."""
+        """Check that the server authenticated itself."""
         if not self._context.complete or not self._agreed:
             raise PermissionError(f"did not prove that it is {self._peer}")
 
@@ -82,7 +82,7 @@ class Gssapi:
 
 
 def kerberos_login(conf: Mapping[str, Any], as_user: str) -> Callable[[str], Gssapi]:
-    """Return what makes a login with the keytab, or the ticket, that the conf's JAAS file names."""
+    """Return a function that makes a login with the keytab, or the ticket, that the conf's JAAS file names."""
 
     def login(host: str) -> Gssapi:
         options = read_section(conf, CLIENT)
@@ -96,7 +96,7 @@ def kerberos_login(conf: Mapping[str, Any], as_user: str) -> Callable[[str], Gss
 
 
 def _found(gssapi: Any, options: Mapping[str, str]) -> dict[str, Any]:
-    """Return where the credentials are: in a keytab, in a ticket cache, or where the system keeps the user's."""
+    """Return the place of the credentials: a keytab, a ticket cache, or the system's default."""
     found: dict[str, Any] = {}
     if options.get("principal"):
         found["name"] = gssapi.Name(options["principal"], gssapi.NameType.kerberos_principal)

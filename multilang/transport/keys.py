@@ -23,7 +23,7 @@ KERBEROS = f"{_PACKAGE}kerberos.KerberosSaslTransportPlugin"
 TLS = f"{_PACKAGE}tls.TlsTransportPlugin"
 
 
-_CHOOSE = {  # the keys that choose how a daemon is reached
+_CHOOSE = {  # the keys that choose a daemon's transport
     each.lower(): each
     for each in (
         *(ALL, USE_TLS, AS_USER, _TLS_PLUGIN, "nimbus.thrift.transport", "drpc.thrift.transport"),
@@ -33,7 +33,7 @@ _CHOOSE = {  # the keys that choose how a daemon is reached
 
 
 def nimbus(conf: Mapping[str, Any]) -> Transport:
-    """Return the transport to Nimbus. Raises ConfigError for settings that can't be kept."""
+    """Return the transport to Nimbus. Raises ConfigError for settings that can't be obeyed."""
     _check_spelling(conf)
     if not uses_tls(conf):
         return _by_plugin(conf, "nimbus.thrift.transport")
@@ -45,12 +45,12 @@ def nimbus(conf: Mapping[str, Any]) -> Transport:
 
 
 def drpc(conf: Mapping[str, Any]) -> Transport:
-    """Return the transport of a DRPC server's clients. Raises ConfigError for settings that can't be kept."""
+    """Return the transport of a DRPC server's clients. Raises ConfigError for settings that can't be obeyed."""
     return _by_plugin(conf, "drpc.thrift.transport")
 
 
 def drpc_invocations(conf: Mapping[str, Any]) -> Transport:
-    """Return the transport between a topology and a DRPC server. Raises ConfigError for settings that can't be kept."""
+    """Return the transport between a topology and a DRPC server. Raises ConfigError for settings that can't be obeyed."""
     return _by_plugin(conf, "drpc.invocations.thrift.transport")
 
 
@@ -81,7 +81,7 @@ def text(conf: Mapping[str, Any], key: str) -> str | None:
 
 
 def _check_spelling(conf: Mapping[str, Any]) -> None:
-    """Refuse a key that is meant for one that chooses the way, and would be ignored: the way would then be plain."""
+    """Refuse a misspelt key for the choice of a transport, which would be ignored: the transport would then be plain."""
     for key, is_whole in _written(conf):
         meant = _CHOOSE.get(key.strip().lower().replace("_", ".").replace("-", "."))
         if meant is not None and not (is_whole and meant == key):
@@ -99,7 +99,7 @@ def _written(conf: Mapping[Any, Any], before: str = "", levels: int = 8) -> Iter
     Args:
         conf: The entries.
         before: The keys of the mappings around them, each with a dot.
-        levels: Mappings within mappings that are looked into; no key of Storm's has more parts.
+        levels: The most levels of mappings that are read; no key of Storm's has more parts.
 
     Returns:
         Each key, and whether it is written as one.

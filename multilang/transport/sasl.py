@@ -1,6 +1,6 @@
-"""The login of Thrift's SASL transport: messages of a status, a length and bytes, until one side is content.
+"""The login of Thrift's SASL transport: messages of a status, a length and bytes, until one side has finished.
 
-Storm's plugins ask for authentication alone (``qop=auth``). After the login each message has its length before it, as
+Storm's plugins ask for authentication alone (``qop=auth``). After the login each message begins with its length, as
 without a login.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         """The client's part of one login."""
 
         name: str
-        who: str  # the user, and where the login comes from, in the words of a message
+        who: str  # the user, and the source of the login, in the words of a message
 
         def start(self) -> bytes:
             """Return the first response, which may be empty."""
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             """Return the response to a challenge. Raises PermissionError."""
 
         def finish(self, challenge: bytes) -> None:
-            """Check the server's last word. Raises PermissionError."""
+            """Check the server's last message. Raises PermissionError."""
 
 
 START, OK, BAD, ERROR, COMPLETE = range(1, 6)
@@ -40,7 +40,7 @@ _MOST_STEPS = 20
 
 
 class Sasl(Transport):
-    """A SASL login. The server may be waited for as long as the socket's timeout in all, however many pieces its words come in.
+    """A SASL login. The socket's timeout bounds the wait for all of the server's messages together.
 
     Args:
         mechanism: Makes the client's part of one login, given the server's host. It raises ConfigError when it lacks
@@ -54,7 +54,7 @@ class Sasl(Transport):
         mechanism = self._mechanism(host)
         first = mechanism.start()
         secs = wire.gettimeout()
-        words = _Words(wire, mechanism.name)
+        words = _Messages(wire, mechanism.name)
         _send(wire, START, mechanism.name.encode())
         _send(wire, OK, first)
         for _ in range(_MOST_STEPS):
@@ -64,18 +64,18 @@ class Sasl(Transport):
                 wire.settimeout(secs)
                 return wire
             if status != OK:
-                said = text.decode("utf-8", "replace")[:200].strip() or "no reason given"
-                raise PermissionError(f"refused the login by {mechanism.name} of {mechanism.who}: {said}")
+                reason = text.decode("utf-8", "replace")[:200].strip() or "no reason given"
+                raise PermissionError(f"refused the login by {mechanism.name} of {mechanism.who}: {reason}")
             _send(wire, OK, mechanism.step(text))
-        raise PermissionError(f"asks again and again in the login by {mechanism.name}")
+        raise PermissionError(f"does not finish the login by {mechanism.name}")
 
 
 def _send(wire: socket.socket, status: int, text: bytes) -> None:
     wire.sendall(_HEAD.pack(status, len(text)) + text)
 
 
-class _Words:
-    """The server's words. Only the time in which they are waited for counts: a step of ours may wait for a KDC."""
+class _Messages:
+    """The server's messages. Only the wait for them counts for the timeout: a step of ours may wait for a KDC."""
 
     def __init__(self, wire: socket.socket, name: str) -> None:
         self._wire = wire

@@ -54,7 +54,7 @@ class Tls(Transport):
     """TLS 1.2 or newer, with the server's certificate and host checked. Thrift's messages have no frames (Storm's TlsTransportPlugin).
 
     Args:
-        stores: The client's files, which are read at each connection, so that new certificates are seen.
+        stores: The client's files, which are read at each connection, so that new certificates are used.
         check_host: Whether the server's certificate must name its host.
     """
 

@@ -1,4 +1,4 @@
-"""Aggregates: what is known of a window's tuples without keeping them."""
+"""Aggregates: accumulators of a window's tuples, which then need not be stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Aggregate:
         return accumulator
 
     def save(self, accumulator: Any) -> Any:
-        """Return the accumulator as something that JSON has, for a checkpoint; as it is unless overridden."""
+        """Return the accumulator as a value that JSON has, for a checkpoint; as it is unless overridden."""
         return accumulator
 
     def load(self, saved: Any) -> Any:
@@ -184,7 +184,7 @@ class Max(_Extreme):
 
 
 class Distinct(_OfField):
-    """The number of different values of a field, exactly; it keeps each value once.
+    """The exact number of different values of a field; it stores each value once.
 
     Args:
         field: The field, whose values are strings, numbers, booleans or None.
@@ -217,10 +217,10 @@ class Distinct(_OfField):
 
 
 class TopN(_OfField):
-    """The most frequent values of a field, as ``[[value, count], ...]``; it keeps a count for each value.
+    """The most frequent values of a field, as ``[[value, count], ...]``; it stores a count for each value.
 
-    Values with equal counts are in the order of their text, so that the result does not depend on the order of arrival. Nor
-    does it depend on it whether 1, 1.0 or ``true`` is shown: they are values of their own, as in ``key_by``.
+    Values with equal counts are in the order of their text, so that the result does not depend on the order of arrival.
+    1, 1.0 and ``true`` are different values, as in ``key_by``.
 
     Args:
         n: The number of values.

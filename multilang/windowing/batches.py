@@ -1,4 +1,4 @@
-"""Batches: input that comes in parts, as on Spark, so that time moves on from one part to the next, and not within one."""
+"""Batches: input that arrives in parts, as on Spark, so that time advances between two parts, and not within one."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-"""The conf key by which an engine tells windowed bolts of the batch: an object with ``time_ms`` and ``merged``."""
+"""The conf key in which an engine gives windowed bolts the batch: an object with ``time_ms`` and ``merged``."""
 
 
 class Batch:
-    """A part of the input, of which all tuples come at one instant.
+    """A part of the input, of which all tuples arrive at one instant.
 
     Args:
         time_ms: This instant, in milliseconds since the epoch.
-        merged: The components whose tasks count as one source: what they got of the batch is complete, and divided among
-            them anew in each. Those of a windowed bolt don't: one may be behind another.
+        merged: The components whose tasks count as one source: their input from the batch is complete, and each batch
+            divides it anew. Those of a windowed bolt don't: one may be behind another.
 
     Attributes:
-        clock: The clock, which stands still, so that a task that is run again does the same.
+        clock: The clock, which stands still, so that a repeated task gives the same results.
     """
 
     def __init__(self, time_ms: int, merged: Collection[str]) -> None:
@@ -32,6 +32,6 @@ class Batch:
 
 
 def batch_of(conf: Mapping[str, Any]) -> Batch | None:
-    """Return the batch that a conf tells of; None if input comes one by one."""
+    """Return the batch in a conf; None if there are no batches."""
     found = conf.get(BATCH)
     return None if found is None else Batch(found["time_ms"], found["merged"])

@@ -25,7 +25,7 @@ LATE_FIELDS = ["late_tuple"]
 class WindowedBolt(DeclaredWindows):
     """A bolt that works on windows of tuples (Storm's BaseWindowedBolt): define ``process_window``.
 
-    A tuple is acked when it is in no window any more. What ``process_window`` emits is anchored to the window's tuples.
+    A tuple is acked when it is in no window any more. Emits of ``process_window`` are anchored to the window's tuples.
     An exception from ``process_window`` ends the task, and all its tuples are replayed.
     """
 
@@ -54,7 +54,7 @@ class WindowedBolt(DeclaredWindows):
         return streams
 
     def move_windows(self, *, is_last: bool) -> None:
-        """Move the time on: called by engines whose input comes in batches.
+        """Advance the time: called by engines whose input arrives in batches.
 
         Args:
             is_last: No batch will follow, so that all windows end.
@@ -62,7 +62,7 @@ class WindowedBolt(DeclaredWindows):
         self._windows.end_batch(is_last=is_last)
 
     def save_windows(self) -> None:
-        """Put the windows into what is carried to the next batch, or into the state."""
+        """Write the windows to the values that are carried to the next batch, or to the state."""
         self._windows.save()
 
     def held_tuples(self) -> Iterator[tuple[Any, int]]:
@@ -74,7 +74,7 @@ class WindowedBolt(DeclaredWindows):
         self.check_limits(Settings(self, conf, type(self).__name__), conf)
 
     def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
-        """Check that tuples can be kept as long as they are in windows."""
+        """Check that tuples can be held as long as they are in windows."""
         settings.check_limits(conf)
 
     def _attach(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> None:  # type: ignore[override]

@@ -21,7 +21,7 @@ EXPIRED = "$window.expired"
 
 
 class Carried(KeyValueState["Any", "Any"]):
-    """The values that one round carries to the next: a dict, which nobody stores."""
+    """The values that one round carries to the next: a dict, which is not stored."""
 
     def __init__(self) -> None:
         self._values: dict[Any, Any] = {}
@@ -54,9 +54,9 @@ class CarriedTask(SavedTask):
         bolt: The bolt.
         settings: Its settings.
         collector: Its collector.
-        context: Its task's place.
+        context: Its task's context.
         batch: The batch that is its input.
-        carried: Returns what is carried, once the bolt has it.
+        carried: Returns the carried values, once the bolt has them.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class CarriedTask(SavedTask):
         super().__init__(bolt, settings, collector, context, batch)
 
     def _refresh(self) -> None:
-        if self._state is None:  # not earlier, since the bolt gets what it carries after it was started
+        if self._state is None:  # not earlier, since the bolt gets the carried values after its start
             self.load(self._carried())
 
     def no_expired(self) -> str:
         return "window.expired is not kept for windows with key_by; set keep_expired = True in the bolt's class"
 
     def save(self) -> None:
-        """Put what changed, and the tuples that expired since the last window, into what is carried."""
+        """Write the changes, and the tuples that expired since the last window, to the carried values."""
         super().save()
         expired = [[outer(key), self._tuples.save(tuples)] for key, tuples in self._expired.items()]
         self._carried().put(EXPIRED, expired)

@@ -50,7 +50,7 @@ class CountWindows(Windows):
             self._lines.setdefault(key, {})[slot] = pane
         if pane is not None:
             pane.last = ts
-        self._counts[key] = count  # not earlier: one that failed is no tuple of a window
+        self._counts[key] = count  # not earlier: a failed tuple is in no window
         if self.counted is not None:
             self.counted[key] = None
         if pane is None:
@@ -96,7 +96,7 @@ class CountWindows(Windows):
         self.keeper.fire(key, (None, ts), panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
         for slot in slots:
             if (slot + self._length - 1) // self._slide * self._slide <= count:
-                self.keeper.gone(key, slot, line.pop(slot))
+                self.keeper.drop(key, slot, line.pop(slot))
         if not line:
             del self._lines[key]
 
@@ -104,7 +104,7 @@ class CountWindows(Windows):
 class Latest(Windows):
     """Windows of the last ``length`` tuples of a key, at every multiple of ``slide`` milliseconds.
 
-    Only ends after which a tuple came have a window: one that has not changed is not evaluated again.
+    A window is evaluated only if a tuple arrived since the end before: an unchanged one is not evaluated again.
 
     Args:
         keeper: The bolt.
@@ -164,8 +164,8 @@ class Latest(Windows):
             line = self._lines[key] = deque()
         line.append((slot, pane))
         if len(line) > self._length:
-            old, gone = line.popleft()
-            self.keeper.gone(key, old, gone, bool(gone.fired))
+            old, dropped = line.popleft()
+            self.keeper.drop(key, old, dropped, bool(dropped.fired))
         self._due.add(-(-pane.last // self._slide) * self._slide, key)
 
 
@@ -207,7 +207,7 @@ class Recent(Windows):
                 pane.fired = 1
 
     def advance(self, watermark: int) -> None:
-        # What comes next has a timestamp from the watermark on, and its window the times above that less the length.
+        # The next tuples have timestamps from the watermark on, and their windows the times above that less the length.
         self.watermark = watermark
         while self._expiring and self._expiring[0][0] <= watermark:
             _, _, key = heappop(self._expiring)
@@ -215,7 +215,7 @@ class Recent(Windows):
             slot, pane = line.popleft()
             if not line:
                 del self._lines[key]
-            self.keeper.gone(key, slot, pane, bool(pane.fired))
+            self.keeper.drop(key, slot, pane, bool(pane.fired))
 
     def next_due(self) -> int | None:
         return self._expiring[0][0] - 1 if self._expiring else None

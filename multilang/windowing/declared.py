@@ -1,4 +1,4 @@
-"""The declaration of windows: what a windowed bolt's class may set."""
+"""The declaration of windows: the settings of a windowed bolt's class."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DeclaredWindows(AnchoredBolt):
     timestamp_field: str | None = None
     """The field with a tuple's time, in milliseconds since the epoch; None: the time of its arrival.
 
-    Define a method ``timestamp(self, tup)`` instead to work the time out."""
+    Define a method ``timestamp(self, tup)`` instead to compute the time."""
 
     lag: timedelta = seconds(0)
     """The duration by which tuples may be out of order (Storm's ``withLag``)."""
@@ -42,7 +42,7 @@ class DeclaredWindows(AnchoredBolt):
     """The stream for late tuples, with the field ``late_tuple``; None: they are counted, logged and acked."""
 
     allowed_lateness: timedelta = seconds(0)
-    """The duration for which a window is kept after its end, so that late tuples evaluate it again."""
+    """The duration for which a window is retained after its end, so that late tuples evaluate it again."""
 
     idle_after: timedelta | None = None
     """The duration after which a silent source no longer holds up the watermark; None: it does for ever."""
@@ -60,7 +60,7 @@ class DeclaredWindows(AnchoredBolt):
     """The tuples that emits are anchored to: the window's, those that no window had before, or none."""
 
     id_field: str | None = None
-    """The field with an id that a replayed tuple has again, so that a window that still holds it counts it once."""
+    """The field with an id that is the same in a replay of the tuple, so that a window that still holds it counts it once."""
 
     keep_expired: bool | None = None
     """Keep ``window.expired``, or not; None: without ``key_by``. With keys, it costs a window's tuples per key."""
@@ -69,12 +69,12 @@ class DeclaredWindows(AnchoredBolt):
     """The greatest number of tuples that the windows of a task have in memory, or of accumulators with an aggregate."""
 
     at_memory_limit: Literal["error", "spill"] | None = None
-    """The reaction to the limit: the task ends with an error, or what the last checkpoint has leaves the memory and is read
-    again when its window is evaluated. None: "spill" with state, "error" without."""
+    """The reaction to the limit: the task ends with an error, or data that the last checkpoint has is evicted from memory and
+    read again when its window is evaluated. None: "spill" with state, "error" without."""
 
     ways: Ways | None = None
-    """The ways of the elements of a program to these windows, if watermarks travel by them; None: each task that sends to the
-    bolt is a source."""
+    """The paths of the elements of a program to these windows, if watermarks are passed along them; None: each task that sends
+    to the bolt is a source."""
 
     can_spill: ClassVar[bool] = False
     """True if there is a store that windows can be spilled to."""
@@ -96,5 +96,5 @@ class DeclaredWindows(AnchoredBolt):
         return tup[self.timestamp_field]  # type: ignore[index, no-any-return]
 
     def has_own_timestamp(self) -> bool:
-        """Return whether the class works the time out itself."""
+        """Return whether the class computes the time itself."""
         return type(self).timestamp is not DeclaredWindows.timestamp

@@ -43,12 +43,12 @@ def key_function(settings: Settings) -> Callable[[Tuple], Any]:
 
 
 def _no_key(_: Tuple) -> None:
-    """Return the key of all tuples of a bolt whose windows are those of the task."""
+    """Return the key of all tuples of a bolt without ``key_by``."""
 
 
 def _unusable(settings: Settings, value: object) -> ReportedFailedException:
     return ReportedFailedException(
-        f"{settings.who}: key_by {', '.join(settings.key_by or ())} has the value {value!r:.80}; a key is made of strings, numbers, "
+        f"{settings.who}: key_by {', '.join(settings.key_by or ())} has the value {value!r:.80}; a key consists of strings, numbers, "
         "booleans and None, no lists and objects"
     )
 

@@ -1,7 +1,7 @@
-"""The keys of windows inside of a task: values that JSON and Storm's worker tell apart are different keys.
+"""The keys of windows inside of a task: values that differ in JSON and in Storm's worker are different keys.
 
 To Python, 1, 1.0 and True are equal, and so are 0.0 and -0.0. To a fields grouping they are not: it may send them to
-different tasks. So windows in one task keep them apart, too, and the answer does not depend on the number of tasks.
+different tasks. So they are different keys in one task, too, and results do not depend on the number of tasks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ PLAIN = frozenset({str, int, type(None)})
 """The types whose values are keys as they are."""
 
 
-class Told:
+class Exact:
     """A boolean or a fraction as a key: it is equal to itself alone."""
 
     __slots__ = ("_text", "value")
@@ -26,7 +26,7 @@ class Told:
         self._text = repr(value)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Told and self._text == other._text
+        return type(other) is Exact and self._text == other._text
 
     def __hash__(self) -> int:
         return hash(self._text)
@@ -36,21 +36,21 @@ class Told:
 
 
 def inner(value: Any) -> Any:
-    """Return the key of a value, or of a tuple of values, inside of a task; one that can't be a key as it is."""
+    """Return the key inside of a task of a value, or of a tuple of values, that can't be a key as it is."""
     kind = type(value)
     if kind in PLAIN:
         return value
     if kind is bool or kind is float:
-        return Told(value)
+        return Exact(value)
     if kind is tuple and not PLAIN.issuperset(map(type, value)):
         return tuple(map(inner, value))
     return value
 
 
 def outer(key: Any) -> Any:
-    """Return the value, or the tuple of values, that a key inside of a task is made of."""
+    """Return the value, or the tuple of values, of a key inside of a task."""
     kind = type(key)
-    if kind is Told:
+    if kind is Exact:
         return key.value
     if kind is tuple and not PLAIN.issuperset(map(type, key)):
         return tuple(map(outer, key))

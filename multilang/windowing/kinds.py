@@ -1,4 +1,4 @@
-"""The windows that settings ask for."""
+"""The choice of windows by a bolt's settings."""
 
 from __future__ import annotations
 

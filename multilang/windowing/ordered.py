@@ -1,4 +1,4 @@
-"""Event time for windows by count: tuples wait until no earlier one can come, and go on in the order of their times."""
+"""Event time for windows by count: tuples wait until no earlier one is expected, and are added in the order of their times."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Ordered(Windows):
-    """Windows whose tuples come in the order of their timestamps, and of their arrival if these are equal.
+    """Windows that get tuples in the order of their timestamps, and of their arrival if these are equal.
 
     Args:
         windows: The windows that need the order.
@@ -34,7 +34,7 @@ class Ordered(Windows):
         self.take(Waiting(key, self.serial, ts, tup))
 
     def take(self, waiting: Waiting) -> None:
-        """Let a tuple wait."""
+        """Queue a tuple."""
         self.serial = max(self.serial, waiting.slot)
         heappush(self.waiting, (waiting.ts, waiting.slot, waiting))
         self.keeper.waits(waiting)

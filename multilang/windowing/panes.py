@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     Key: TypeAlias = Hashable
 
     Due: TypeAlias = "tuple[Key, Sequence[Pane], Sequence[Pane], Sequence[Pane], int]"
-    """A window that is to be evaluated: see ``Keeper.fire_all``."""
+    """A window to evaluate: see ``Keeper.fire_all``."""
 
-    Gone: TypeAlias = "tuple[Key, int, Pane]"
-    """A pane that is in no window to come, with its key and its place."""
+    DroppedPane: TypeAlias = "tuple[Key, int, Pane]"
+    """A pane that is in no later window, with its key and its place."""
 
     class Holder(Protocol):
         """Something that holds tuples, which are in ``held`` as in a Pane; each is equal to itself alone."""
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
         Attributes:
             needs_panes: True if it needs the panes of a window whose accumulator is merged already.
-            gone_at_once: The most panes that may wait for one another to be forgotten together.
+            most_dropped: The most panes that may wait for one another to be dropped together.
         """
 
         needs_panes: bool
-        gone_at_once: int
+        most_dropped: int
 
         def open(self) -> Pane:
             """Return a new pane."""
@@ -68,34 +68,34 @@ if TYPE_CHECKING:
                 bounds: Their start and end.
                 timing: EARLY, ON_TIME or LATE.
                 at: Their end among their key's windows: a time, or a position in the key's tuples.
-                due: Of each window its key; its panes, in order, which may be missing unless ``needs_panes`` if they are merged;
-                    those that were in no window before; what its accumulator is merged from: its panes, or one that has them
-                    all; and the number of times that it was evaluated before.
+                due: Of each window its key; its panes, in order, which may be missing unless ``needs_panes`` if they are
+                    merged; those that were in no window before; the panes to merge, which may be one that has them all; and
+                    the number of its evaluations before.
             """
 
         def show_again(self, key: Key, pane: Pane) -> object:
-            """Let a pane of a key have all of its tuples again, since the window that had them is retracted."""
+            """Restore all tuples of a pane of a key, since the window that had them is retracted."""
 
-        def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:
-            """Forget a pane, which is in no window to come; ``seen``: it was in one."""
+        def drop(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> object:
+            """Drop a pane, which is in no later window; ``seen``: it was in one."""
 
-        def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> object:
-            """Forget panes, which are in no window to come; ``seen``: they were in one."""
+        def drop_all(self, dropped: Sequence[DroppedPane], seen: bool = True) -> object:
+            """Drop panes, which are in no later window; ``seen``: they were in one."""
 
         def unassigned(self, tup: Tuple) -> object:
-            """Take a tuple that is in no window, since the windows have gaps between them."""
+            """Take a tuple that is in no window, since there are gaps between the windows."""
 
         def waits(self, waiting: Waiting) -> object:
-            """Take note of a tuple that waits for earlier ones."""
+            """Note a tuple that waits for earlier ones."""
 
         def released(self, waiting: Waiting) -> object:
-            """Take note that a tuple waits no more: it is added next."""
+            """Note that a tuple's wait is over: it is added next."""
 
         def added(self) -> object:
-            """Take note that a tuple that had waited is in its windows."""
+            """Note that a tuple that had waited is in its windows."""
 
         def refused(self, tup: Tuple, error: FailedException) -> object:
-            """Fail a tuple that had waited, and that its windows can't have."""
+            """Fail a tuple that had waited, and that its windows refuse."""
 
 
 EARLY = "early"
@@ -110,19 +110,19 @@ class Pane:
     Attributes:
         accumulator: Its tuples, or what the aggregate makes of them.
         count: The number of its tuples.
-        held: The tuples that are to be acked when it is gone.
+        held: The tuples to ack when it is dropped.
         ids: The message ids of its tuples; None if they have none.
         first: The timestamp of its earliest tuple, where that matters.
         last: The timestamp of its latest tuple, where that matters.
         fired: The number of times that it was in an evaluated window, where that matters.
-        numbers: How often windows were evaluated whose first pane it was, by their ends; of a session, by the name that it has in its id.
-            None: none of them.
-        shown: A pane with what evaluations had that begin anew each time, in case that they are retracted; None: nothing.
+        numbers: The numbers of evaluations of windows whose first pane it was, by their ends; of a session, by the name in
+            its id. None: there were none.
+        shown: A pane with the tuples of earlier evaluations that are not accumulating, in case they are retracted; None: none.
         slot: Its place among the panes of its key, where there is state.
-        dirty: True if the state is to be told of it at the next checkpoint.
+        dirty: True if it must be saved at the next checkpoint.
         chunks: The parts of it that the state has, by their first tuple; None: none of them.
         fresh_from: The number of its tuples that the state has.
-        spilled: How much of it is in the state alone: the number of its first tuples, or 1 for an accumulator.
+        spilled: The part of it that is in the state alone: the number of its first tuples, or 1 for an accumulator.
     """
 
     __slots__ = (
@@ -160,7 +160,7 @@ class Pane:
 
 
 class Waiting:
-    """A tuple that waits for its turn; ``again`` are its replays that came meanwhile."""
+    """A tuple that waits for its turn; ``again`` are its replays that arrived meanwhile."""
 
     __slots__ = ("again", "is_stored", "key", "slot", "ts", "tup")
 
@@ -215,14 +215,14 @@ class Agenda:
 
 
 class Windows:
-    """The windows of one task, of all keys. A subclass says which there are.
+    """The windows of one task, of all keys; the base of their kinds.
 
     Time is in milliseconds. ``advance`` evaluates all windows that end before the watermark; a window holds the times
     up to and with its end.
 
     Args:
         keeper: The bolt.
-        lateness: The milliseconds for which evaluated windows are kept.
+        lateness: The milliseconds for which evaluated windows are retained.
 
     Attributes:
         watermark: All windows that end before it were evaluated.
@@ -230,7 +230,7 @@ class Windows:
     """
 
     words = ""
-    """The kind of windows, for messages and to tell stored ones apart."""
+    """The kind of windows, for messages and for the check of stored ones."""
 
     in_order = False
     """True if ``add`` takes tuples in the order of their timestamps, after ``advance`` with the timestamp."""
@@ -250,7 +250,7 @@ class Windows:
         raise NotImplementedError
 
     def next_due(self) -> int | None:
-        """Return the time of which a later watermark has something to do; None if none has."""
+        """Return the time after which a watermark evaluates something; None if there is none."""
         raise NotImplementedError
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
@@ -258,19 +258,19 @@ class Windows:
         raise NotImplementedError
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        """Take a pane that was in a checkpoint, after ``resume``."""
+        """Restore a pane from a checkpoint, after ``resume``."""
         raise NotImplementedError
 
     def resume(self, watermark: int) -> None:
-        """Begin at the watermark of a checkpoint."""
+        """Resume from the watermark of a checkpoint."""
         self.watermark = watermark
 
     def holders(self) -> Iterator[Holder]:
-        """Yield all that holds tuples."""
+        """Yield all holders of tuples."""
         raise NotImplementedError
 
     def counts(self) -> dict[Key, int]:
-        """Return the number of tuples so far by key, where that matters."""
+        """Return the number of tuples so far by key, where windows depend on it."""
         return {}
 
     def follow_counts(self, counted: dict[Key, None]) -> None:
@@ -278,4 +278,4 @@ class Windows:
         self.counted = counted
 
     def load_count(self, key: Key, count: int) -> None:
-        """Take the number of a key's tuples, as it was in a checkpoint."""
+        """Restore the number of a key's tuples from a checkpoint."""

@@ -26,7 +26,7 @@ class Replays:
         settings: The settings of the task's bolt.
 
     Attributes:
-        expired: Those of tuples that no window holds any more, where a replay is not to be counted again, and when that was.
+        expired: Those of tuples that no window holds any more, where a replay must not be counted again, with the time.
     """
 
     def __init__(self, field: str, settings: Settings) -> None:
@@ -46,14 +46,14 @@ class Replays:
         return True
 
     def put(self, tup: Tuple, pane: Pane) -> None:
-        """Take note that a tuple is in a pane."""
+        """Note that a tuple is in a pane."""
         self.hold([self.id_of(tup)], pane)
         if self._next:
             pane.held += self._next
             self._next = []
 
     def hold(self, ids: Sequence[Id], pane: Pane) -> None:
-        """Take note that the tuples with these ids are in a pane, which they may have been taken into together."""
+        """Note that the tuples with these ids are in a pane; they may have been added together."""
         if pane.ids is None:
             pane.ids = []
         pane.ids += ids
@@ -61,16 +61,16 @@ class Replays:
             self._places[id] = pane
 
     def forget(self, ids: Iterable[Id]) -> None:
-        """Forget the ids of tuples that no window holds any more."""
+        """Remove the ids of tuples that no window holds any more."""
         for id in ids:
             self._places.pop(id, None)
 
     def wait(self, waiting: Waiting) -> None:
-        """Take note that a tuple waits for earlier ones."""
+        """Note that a tuple waits for earlier ones."""
         self._places[self.id_of(waiting.tup)] = waiting
 
     def release(self, waiting: Waiting) -> None:
-        """Take note that a tuple waits no more: it is added next, with its replays."""
+        """Note that a tuple's wait is over: it is added next, with its replays."""
         self._places.pop(self.id_of(waiting.tup), None)
         self._next = waiting.again
 
@@ -80,5 +80,5 @@ class Replays:
         return found
 
     def id_of(self, tup: Tuple) -> Id:
-        """Return the message id of a tuple, with where it came from."""
+        """Return the message id of a tuple, with its component and stream."""
         return tup.component, tup.stream, message_id(tup, self._field, self._settings)

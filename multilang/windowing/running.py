@@ -1,4 +1,4 @@
-"""Sliding windows' accumulators, each made of two or changed by two, however many slices a window has."""
+"""Sliding windows' accumulators, each from two merges or two changes, however many slices a window has."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Running:
     Time is cut into blocks as long as a window, so that a window is the end of a block and the beginning of the next
     one. The ends of a block are merged backwards once it is over, and the beginning of the next one grows with each
     slice: a slice is merged three times at most, and nothing is ever taken out of an accumulator (the algorithm of van
-    Herk, and of Gil and Werman). What is merged with what depends on the window's slices alone, so that a restart does
-    not change the last digit of a sum.
+    Herk, and of Gil and Werman). The order of merges depends on the window's slices alone, so that a restart does not
+    change the last digit of a sum.
 
     Args:
         merge: Merges two accumulators into a new one.
@@ -63,7 +63,7 @@ class Running:
         self.newest = slot
 
     def drop(self, pane: Pane) -> None:
-        """Take note that a slice is in no window to come."""
+        """Note that a slice is in no later window."""
 
     def total(self, end: int) -> tuple[Pane]:
         """Return a pane with all of the window that ends at ``end``; it may be used until the next call."""
@@ -120,7 +120,7 @@ class Tally:
         self.newest = slot
 
     def drop(self, pane: Pane) -> None:
-        """Take out a slice, which is in no window to come."""
+        """Take out a slice, which is in no later window."""
         self._total.count -= pane.count
 
     def total(self, _end: int) -> tuple[Pane]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from multilang.state.api import KeyValueState
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Due, Gone, Key, Windows
+    from multilang.windowing.panes import DroppedPane, Due, Key, Windows
     from multilang.windowing.replays import Id
     from multilang.windowing.settings import Settings
 
@@ -37,14 +37,14 @@ EXPIRED = "$window.expired.ids"
 TASK = ("$window.task",)
 
 _REMEMBERED = 3  # message timeouts for which the ids of tuples are known after their windows
-_SET_BACK_MS = 1000  # a clock that differs by less is not worth a word
+_SET_BACK_MS = 1000  # a clock that differs by less causes no warning
 
 
 class SavedTask(WindowTask):
     """The windows of a started bolt with state.
 
-    A checkpoint writes the panes that changed since the one before. Kept tuples are written in chunks: those that came
-    since the last checkpoint.
+    A checkpoint writes the panes that changed since the one before. Whole tuples are written in chunks: those that
+    arrived since the last checkpoint.
     """
 
     _acks_at_once = True
@@ -62,7 +62,7 @@ class SavedTask(WindowTask):
         self._counted: dict[Key, None] = {}
         self._new_waiting: dict[int, Waiting] = {}
         self._new_expired: list[Id] = []
-        self._saved_expired: dict[int, int] = {}  # the numbers of what the state has of them, and their times
+        self._saved_expired: dict[int, int] = {}  # the numbers of those that the state has, and their times
         self._state: KeyValueState[Any, Any] | None = None
         self._is_stale = False
         self._failed: Exception | None = None
@@ -89,7 +89,7 @@ class SavedTask(WindowTask):
         if self._is_stale:
             self.load(self._state)
 
-    # ---- in place of what a bolt without state does ----
+    # ---- overrides ----
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
         put, dirty, clean = super()._put_function(), self._dirty, self._clean
@@ -108,11 +108,11 @@ class SavedTask(WindowTask):
 
         return put_and_mark
 
-    # ---- what is in the state alone ----
+    # ---- spilled panes ----
 
-    def make_room(self, limit: int) -> None:
+    def free_memory(self, limit: int) -> None:
         if not self.settings.spills:
-            super().make_room(limit)
+            super().free_memory(limit)
         for pane in self._clean.values():
             if self._keeps_tuples:
                 self.in_memory -= len(pane.accumulator)
@@ -125,7 +125,7 @@ class SavedTask(WindowTask):
         self._clean.clear()
 
     def _fetch(self, key: Key, pane: Pane) -> None:
-        """Read from the state what of a pane is not in memory."""
+        """Read the spilled part of a pane from the state."""
         state: Any = self._state
         text = to_text(key)
         if self._keeps_tuples:
@@ -169,7 +169,7 @@ class SavedTask(WindowTask):
             raise
 
     def _in_memory(self, due: Iterable[Due], timing: str) -> Iterator[Due]:
-        """Yield windows with all of their panes in memory, and note what the evaluation changed."""
+        """Yield windows with all of their panes in memory, and note the changes by the evaluation."""
         settings = self.settings
         changes = timing != ON_TIME or not settings.accumulating or settings.lateness_ms
         for each in due:
@@ -187,11 +187,11 @@ class SavedTask(WindowTask):
                         self._forget(key, pane.slot, pane)
                         pane.fresh_from = 0
 
-    def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> None:
-        for _, _, pane in gone:
+    def drop_all(self, dropped: Sequence[DroppedPane], seen: bool = True) -> None:
+        for _, _, pane in dropped:
             pane.held.clear()
-        super().gone_all(gone, seen)
-        for key, slot, pane in gone:
+        super().drop_all(dropped, seen)
+        for key, slot, pane in dropped:
             self._dirty.pop((key, slot), None)
             self._clean.pop((key, slot), None)
             self._forget(key, slot, pane)
@@ -204,7 +204,7 @@ class SavedTask(WindowTask):
             self._expire([self._replays.id_of(tup)])
 
     def _expire(self, ids: Iterable[Id]) -> None:
-        """Remember the ids of tuples that are in the state and in no window: a replay of theirs is not counted again."""
+        """Store the ids of tuples that are in the state and in no window, so that replays are not counted again."""
         if self._replays is not None:
             self._replays.expired.update(dict.fromkeys(ids, self._time_of_day()))
             self._new_expired += ids
@@ -243,7 +243,7 @@ class SavedTask(WindowTask):
     # ---- checkpoints ----
 
     def save(self) -> None:
-        """Put what changed since the last checkpoint into the state."""
+        """Write the changes since the last checkpoint to the state."""
         self._refresh()
         state = self._state
         assert state is not None
@@ -319,8 +319,8 @@ class SavedTask(WindowTask):
                 raise
             name = type(self.aggregate).__name__
             raise ValueError(
-                f"the aggregate {name} has an accumulator that no state can keep: {error}. Define {name}.save(accumulator), which turns "
-                "it into something that JSON has, and load(saved), which turns it back"
+                f"the aggregate {name} has an accumulator that no state can store: {error}. Define {name}.save(accumulator), which "
+                "returns it as a value that JSON has, and load(saved), which returns the accumulator"
             ) from None
         if pane.chunks is None:
             pane.chunks = [begin]
@@ -336,12 +336,12 @@ class SavedTask(WindowTask):
             pane.chunks = None
 
     def roll_back(self) -> None:
-        """Forget what is not committed: the state is read again before anything else happens."""
+        """Discard uncommitted changes: the state is read again before anything else happens."""
         self._is_stale = True
         self.process = self._first
 
     def load(self, state: KeyValueState[Any, Any]) -> None:
-        """Begin with what the state has."""
+        """Restore the windows from the state."""
         self._state = state
         self._is_stale = False
         self.process = self._first  # which asks for the function anew, since the windows are others
@@ -362,7 +362,7 @@ class SavedTask(WindowTask):
             if not self.settings.has_event_time and since < task["reached"]:
                 if task["reached"] - since > _SET_BACK_MS:
                     self.bolt.log(
-                        f"the clock was set back since the last checkpoint, by {task['reached'] - since} ms or more: windows go on "
+                        f"the clock was set back since the last checkpoint, by {task['reached'] - since} ms or more: windows resume "
                         "from where they were, so that none is evaluated twice",
                         "warn",
                     )
@@ -401,7 +401,7 @@ class SavedTask(WindowTask):
         if was != now:
             component = self._context.component
             raise UnusableStateError(
-                f"{self.settings.who}: the stored state has {was}, and this bolt has {now} now, which can't go on with them: declare "
+                f"{self.settings.who}: the stored state has {was}, and this bolt has {now} now, which can't use them: declare "
                 f"it as it was, give the component another name, or remove what is stored: multilang state rm TOPOLOGY {component}"
             )
 
@@ -424,7 +424,7 @@ class SavedTask(WindowTask):
         if self.settings.memory_limit is not None and self.settings.spills:
             self._clean[key, slot] = pane
             if self.in_memory >= self.settings.memory_limit:
-                self.make_room(self.settings.memory_limit)
+                self.free_memory(self.settings.memory_limit)
         for _, chunk in chunks:
             if chunk[5] is not None and self._replays is not None:
                 self._replays.hold([(component, stream, from_json(id)) for component, stream, id in chunk[5]], pane)
@@ -434,7 +434,7 @@ class SavedTask(WindowTask):
 
 
 class _SavedTuples:
-    """Kept tuples as JSON has them."""
+    """Whole tuples as JSON has them."""
 
     def __init__(self, context: Context) -> None:
         self._schema: Schema = {
@@ -458,7 +458,7 @@ class _SavedTuples:
 
 
 def _form_of(settings: Settings, windows: Windows) -> str:
-    """Return what a stored window is, in words: another kind can't go on with it."""
+    """Return the kind of stored windows, in words: another kind can't use them."""
     time = "event" if settings.has_event_time else "processing"
     aggregate = settings.aggregate
     if aggregate is None:
@@ -470,7 +470,7 @@ def _form_of(settings: Settings, windows: Windows) -> str:
 
 
 def _declaration_of(settings: Settings) -> str:
-    """Return what stored windows are divided by, in words: those of other lengths or keys can't be put together again."""
+    """Return the division of stored windows, in words: other lengths or keys can't use them."""
     by = "" if settings.key_by is None else f" by {', '.join(settings.key_by)}"
     window = settings.window
     if isinstance(window, Sliding) and window.length == window.slide:

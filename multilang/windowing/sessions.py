@@ -1,4 +1,4 @@
-"""Sessions: windows that grow with their tuples, and merge when a tuple comes between two of them."""
+"""Sessions: windows that grow with their tuples, and merge when a tuple falls between two of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SessionWindows(Windows):
     Args:
         keeper: The bolt.
         gap: The gap, in milliseconds.
-        lateness: The milliseconds for which evaluated sessions are kept.
+        lateness: The milliseconds for which evaluated sessions are retained.
     """
 
     words = "sessions"
@@ -50,25 +50,25 @@ class SessionWindows(Windows):
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         gap = self._gap
         line = self._lines.get(key, ())
-        near = [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]
-        # First of all the tuple is put: one that fails neither makes a session longer nor joins two.
-        if not near:
+        overlapping = [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]
+        # The tuple is added first: one that fails neither makes a session longer nor joins two.
+        if not overlapping:
             session = self._begin(key, ts, tup)
             pane = session.pane
         else:
-            session = near[0]
+            session = overlapping[0]
             pane = session.pane
             self.keeper.put(key, session.slot, pane, tup)
             pane.first = min(pane.first, ts)
             pane.last = max(pane.last, ts)
-            for each in near[1:]:
+            for each in overlapping[1:]:
                 self._absorb(key, self._lines[key], session, each)
         if session.is_done or pane.last + gap <= self.watermark:
             if pane.last + gap <= self.watermark:
                 session.is_done = True
                 self._evaluate(key, session, LATE)
             else:
-                session.is_done = False  # it goes on
+                session.is_done = False  # it continues
                 self._schedule(key, session)
 
     def advance(self, watermark: int) -> None:
@@ -96,7 +96,7 @@ class SessionWindows(Windows):
             session.is_over = True
             if not line:
                 del self._lines[key]
-            self.keeper.gone(key, session.slot, session.pane)
+            self.keeper.drop(key, session.slot, session.pane)
         self.watermark = max(self.watermark, watermark)
 
     def next_due(self) -> int | None:
@@ -155,7 +155,7 @@ class SessionWindows(Windows):
         two.ids = None
         other.is_over = True
         line.remove(other)
-        self.keeper.gone(key, other.slot, two, seen=False)
+        self.keeper.drop(key, other.slot, two, seen=False)
 
     def _retract(self, key: Key, session: _Session) -> None:
         """Evaluate a session under its name for the last time, since another one that was evaluated takes its tuples."""
@@ -164,8 +164,8 @@ class SessionWindows(Windows):
 
     def _evaluate(self, key: Key, session: _Session, timing: str) -> None:
         pane = session.pane
-        # Its first evaluation gives it its name, which it keeps when an earlier tuple comes.
+        # Its first evaluation gives it its name, which does not change when an earlier tuple arrives.
         name, number = next(iter(pane.numbers.items())) if pane.numbers else (pane.first, 0)
-        if pane.count and (timing != ON_TIME or self.lateness):  # otherwise it is skipped, or gone at once
+        if pane.count and (timing != ON_TIME or self.lateness):  # otherwise it is skipped, or dropped at once
             pane.numbers = {name: number + 1}
         self.keeper.fire(key, (pane.first, pane.last + self._gap), [pane], [pane], timing, number, name)

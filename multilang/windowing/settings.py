@@ -1,4 +1,4 @@
-"""The settings of a windowed bolt: what its class declares, and what its conf says instead."""
+"""The settings of a windowed bolt, from its class and its conf."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_DATA = ("$", "__", "org.apache.storm.")
 """The beginnings of the names of streams of checkpoints, ticks and coordination, whose tuples are in no window."""
 
 ENGINES = ("local", "spark")
-"""The engines that replay no tuple for the reason alone that a window holds it."""
+"""The engines that do not replay a tuple merely because a window holds it."""
 
 ANCHORS = ("all", "new", "none")
 AT_LIMIT = (None, "error", "spill")
@@ -43,8 +43,7 @@ _WINDOW_KEYS = (LENGTH_COUNT, LENGTH_MS, SLIDE_COUNT, SLIDE_MS)
 class MemoryLimitError(UnrecoverableError):
     """The windows of a task have as much in memory as ``memory_limit`` allows.
 
-    The tuples that fill it are not acked, so that a task that is started again would get them all once more, and end like
-    this one.
+    The tuples that fill it are not acked, so that a restarted task would get them all again, and end in the same way.
     """
 
 
@@ -57,7 +56,7 @@ class Settings:
         who: The bolt in the words of a message, such as ``bolt 'sums'``.
 
     Raises:
-        ConfigError: A setting can't work; the message says what to write.
+        ConfigError: A setting can't work.
     """
 
     def __init__(self, bolt: DeclaredWindows, conf: Mapping[str, Any], who: str) -> None:
@@ -115,7 +114,7 @@ class Settings:
         return found
 
     def check_limits(self, conf: Mapping[str, Any]) -> None:
-        """Check that tuples can be kept for as long as they are in windows, as Storm does, which leaves out what event time adds.
+        """Check, as Storm does, but also for event time, that tuples can be held for as long as they are in windows.
 
         Args:
             conf: The topology's conf with the bolt's own.
@@ -145,7 +144,7 @@ class Settings:
         return self._held()[0]
 
     def _held(self) -> tuple[int, str]:
-        """Return the milliseconds for which tuples are held, and what makes them, in words."""
+        """Return the milliseconds for which tuples are held, and the settings behind them, in words."""
         window = self.window
         if isinstance(window, Session):
             length, slide, by_storm = window.gap_ms, 0, f"the gap of {window!r}"
@@ -313,7 +312,7 @@ def name_or_none(value: object, what: str, wanted: str) -> str | None:
     Args:
         value: The value of the setting.
         what: The setting, for the message.
-        wanted: What is to be written, for the message.
+        wanted: The correct value in words, for the message.
 
     Raises:
         ConfigError: It is neither a name nor None.

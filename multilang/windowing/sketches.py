@@ -1,4 +1,4 @@
-"""Aggregates that estimate what would be dear to know exactly (the extra ``storm-multilang[sketches]``)."""
+"""Aggregates that estimate results whose exact computation would be expensive (the extra ``storm-multilang[sketches]``)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def _datasketches() -> Any:
 class ApproximateDistinct(Aggregate):
     """An estimate of the number of different values of a field, as a whole number.
 
-    It keeps a HyperLogLog sketch: 4 KB at most for each window and key, however many values there are. The standard error
-    is 1.6 % at the default precision, and up to some 200 values the number is right. Whatever order the values come in
-    and however windows are merged, the estimate is the same.
+    It stores a HyperLogLog sketch: 4 KB at most for each window and key, however many values there are. The standard
+    error is 1.6 % at the default precision, and up to some 200 values the number is exact. The estimate does not depend
+    on the order of the values and of merges.
 
     Args:
         field: The field, whose values are strings, numbers, booleans or None.
@@ -50,7 +50,7 @@ class ApproximateDistinct(Aggregate):
         value = tup[self.field]
         if not isinstance(value, str):
             if isinstance(value, (bool, float)) and value == value // 1:
-                value = int(value)  # which Python takes for the same value, and Distinct with it
+                value = int(value)  # the same value to Python, and to Distinct
             value = f"\0{value!r}"  # 1 is not "1"
         accumulator.update(value)
         return accumulator
@@ -62,7 +62,7 @@ class ApproximateDistinct(Aggregate):
         return union.get_result(_datasketches().tgt_hll_type.HLL_8)
 
     def result(self, accumulator: Any) -> int:
-        # The estimate of a sketch that was never merged depends on the order in which the values came.
+        # The estimate of a sketch that was never merged depends on the order of the values.
         estimate: float = self.merge(accumulator, accumulator).get_estimate()
         return round(estimate)
 

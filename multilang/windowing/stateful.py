@@ -23,8 +23,8 @@ class StatefulWindowedBolt(Stateful, WindowedBolt):
     """A WindowedBolt whose windows are part of its topology's checkpoints (Storm's ``withPersistence``).
 
     A tuple is acked when the checkpoint that has it is committed, so that a window may be longer than the message
-    timeout. After a crash, the windows and the watermark are those of the last checkpoint. What ``process_window`` emits is
-    anchored to nothing.
+    timeout. After a crash, the windows and the watermark are those of the last checkpoint. Emits of ``process_window``
+    are anchored to nothing.
 
     If you override ``init_state``, ``pre_prepare`` or ``pre_rollback``, call ``super()``'s, too. You may put values of
     your own into the state, under keys that do not begin with ``$window``.
@@ -38,21 +38,21 @@ class StatefulWindowedBolt(Stateful, WindowedBolt):
     _windows: SavedTask
 
     def init_state(self, state: KeyValueState[Any, Any]) -> None:
-        """Receive the state with the windows as they were committed last."""
+        """Receive the state with the last committed windows."""
         self._windows.load(state)
 
     def pre_prepare(self, txid: int) -> None:
-        """Put the windows into the state."""
+        """Write the windows to the state."""
         self._windows.save()
 
     def pre_rollback(self) -> None:
-        """Go back to the windows that are committed."""
+        """Return to the committed windows."""
         self._windows.roll_back()
 
     def check_limits(self, settings: Settings, conf: dict[str, Any]) -> None:
         if self.keep_expired:
             raise ConfigError(
-                f"{settings.who}: keep_expired is set, and a StatefulWindowedBolt does not keep what expired"
+                f"{settings.who}: keep_expired is set, and a StatefulWindowedBolt does not keep expired tuples"
             )
         settings.keep_expired = False
 

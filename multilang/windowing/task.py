@@ -1,4 +1,4 @@
-"""The windows of one task at work: tuples come in, and windows are evaluated and acked."""
+"""The windows of one task at work: tuples are added, and windows are evaluated and acked."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from multilang.protocol.messages import Tuple
     from multilang.windowing.batches import Batch
     from multilang.windowing.declared import DeclaredWindows
-    from multilang.windowing.panes import Due, Gone, Holder, Key, Waiting, Windows
+    from multilang.windowing.panes import DroppedPane, Due, Holder, Key, Waiting, Windows
     from multilang.windowing.settings import Settings
 
-_ROUNDING = 1e-4  # milliseconds: a timer comes at its instant, which is a sum of fractions
+_ROUNDING = 1e-4  # milliseconds: a timer's instant is a sum of fractions
 _FIRST = 1 + _ROUNDING  # the millisecond in which the task begins
 _WAITS_LONG_MS = 30_000  # after which a source that never sent anything is named in the log
 
 
-class Kept(Aggregate):
+class AllTuples(Aggregate):
     """The tuples themselves."""
 
     def init(self) -> list[Tuple]:
@@ -56,8 +56,8 @@ class WindowTask:
         bolt: The bolt.
         settings: Its settings.
         collector: Its collector.
-        context: Its task's place.
-        batch: The batch that is its input; None: its input comes one by one.
+        context: Its task's context.
+        batch: The batch that is its input; None: there are no batches.
     """
 
     _acks_at_once = False
@@ -72,7 +72,7 @@ class WindowTask:
     ) -> None:
         self.bolt = bolt
         self.settings = settings
-        self.aggregate = settings.aggregate or Kept()
+        self.aggregate = settings.aggregate or AllTuples()
         self.late = 0
         self._collector = collector
         self._context = context
@@ -92,13 +92,13 @@ class WindowTask:
         self._aged = 0
         self._keeps_tuples = settings.aggregate is None
         self.needs_panes = settings.anchor == "all" and not self._acks_at_once
-        self.gone_at_once = 1 if settings.memory_limit is not None else 1000
+        self.most_dropped = 1 if settings.memory_limit is not None else 1000
         self.in_memory = 0  # tuples, or accumulators, where there is a limit
         self.put = self._put_function()
         self.start_anew()
         self.process = self.process_function()
         if batch is not None:
-            return  # which moves the time on at its end
+            return  # which advances the time at its end
         if settings.has_event_time:
             bolt.set_timer(settings.interval_ms / 1000, self.tick, every=settings.interval_ms / 1000)
         if settings.early_ms:
@@ -129,7 +129,7 @@ class WindowTask:
     # ---- tuples ----
 
     def process_function(self) -> Callable[[Tuple], None]:
-        """Return the function that takes a tuple into the windows that there are now."""
+        """Return the function that adds a tuple to the present windows."""
         process = self._unlimited_function()
         limit = self.settings.memory_limit
         return process if limit is None else self._limited(process, limit)
@@ -137,19 +137,19 @@ class WindowTask:
     def _limited(self, process: Callable[[Tuple], None], limit: int) -> Callable[[Tuple], None]:
         def process_within(tup: Tuple) -> None:
             if self.in_memory >= limit:
-                self.make_room(limit)
+                self.free_memory(limit)
             process(tup)
 
         return process_within
 
-    def make_room(self, limit: int) -> None:
-        """Do what is to be done when the windows have as much in memory as they may have.
+    def free_memory(self, limit: int) -> None:
+        """Handle that the windows have reached the memory limit.
 
         Args:
             limit: The number of tuples, or of accumulators.
 
         Raises:
-            MemoryLimitError: There is no more room.
+            MemoryLimitError: No memory can be freed.
         """
         what = "tuples" if self._keeps_tuples else "accumulators"
         ways = "set a greater memory_limit, or make it a StatefulWindowedBolt, whose windows are spilled to its store"
@@ -160,7 +160,7 @@ class WindowTask:
         )
 
     def _size(self, pane: Pane) -> int:
-        """Return how much of the memory a pane takes: its tuples, or 1 for an accumulator."""
+        """Return a pane's size in memory: the number of its tuples, or 1 for an accumulator."""
         if not self._keeps_tuples:
             return 0 if pane.spilled else 1
         return len(pane.accumulator) + (len(pane.shown.accumulator) if pane.shown is not None else 0)
@@ -186,7 +186,7 @@ class WindowTask:
             if tup.task != task or tup.stream != stream or tup.component != component:
                 component, stream, task = tup.component, tup.stream, tup.task
                 source = self.watermarks.source(component, stream, task, self.now())
-            source.heard = True
+            source.has_sent = True
             if source.greatest is None or ts > source.greatest:
                 source.greatest = ts
             if is_known is not None and is_known(tup):
@@ -203,7 +203,7 @@ class WindowTask:
         return by_event_time
 
     def _pass(self, tup: Tuple) -> None:
-        """Take the rounds of those before."""
+        """Take the rounds of upstream tasks."""
         if isinstance(self.watermarks, PassedWatermarks):
             self.watermarks.take(tup.values[0], channel_of(tup), self.now())
         self._collector.ack(tup)
@@ -215,7 +215,7 @@ class WindowTask:
         )
 
     def _by_count(self, tup: Tuple) -> None:
-        """Process a tuple by its arrival, where nothing depends on the time."""
+        """Process a tuple by its arrival, for windows that do not depend on the time."""
         key = self._key(tup)
         if self._replays is not None and self._is_known(tup):
             return
@@ -242,18 +242,18 @@ class WindowTask:
         self._arm()
 
     def taken(self, tup: Tuple) -> None:
-        """Take note that a tuple is in its windows."""
+        """Note that a tuple is in its windows."""
 
     def now(self) -> float:
         """Return the time of the clock, in milliseconds.
 
         Windows by processing time begin after 0, and end with their last millisecond. The task begins in millisecond 1,
-        so that what comes at once is in the first window.
+        so that tuples that arrive at once are in the first window.
         """
         return (self._monotonic() - self._began) * 1000 + 1
 
     def _look_at_age(self) -> None:
-        """Tell that tuples are held for longer than the message timeout, where they are replayed then; called that often."""
+        """Warn of tuples that are held for longer than the message timeout, and so are replayed; called once each timeout."""
         before, self._holders = self._holders, {each for each in self.windows.holders() if each.held}
         if not before & self._holders:
             return
@@ -265,7 +265,7 @@ class WindowTask:
             )
 
     def _refuse(self, tup: Tuple, ts: int) -> None:
-        """Do what is to be done with a tuple that comes too late."""
+        """Handle a tuple that is too late."""
         self.late += 1
         stream = self.settings.late_stream
         if stream is not None:
@@ -286,7 +286,7 @@ class WindowTask:
         self._collector.ack(tup)
 
     def _is_known(self, tup: Tuple) -> bool:
-        """Return whether a tuple is a replay of one that is in a window still; it is acked with that one then."""
+        """Return whether a tuple is a replay of one that is still in a window, with which it is then acked."""
         if self._replays is None or not self._replays.has_taken(tup):
             return False
         self.taken(tup)
@@ -297,42 +297,42 @@ class WindowTask:
         for holder in self.windows.holders():
             each: Any
             for each in holder.held:
-                if each.unfinished and hasattr(each, "root"):  # otherwise somebody made it
+                if each.unfinished and hasattr(each, "root"):  # otherwise user code made it
                     yield each.root, each.edge
 
     # ---- time ----
 
     def tick(self) -> None:
-        """Move the watermark on."""
+        """Advance the watermark."""
         before, now = self.watermarks.current, self.now()
         watermark = self.watermarks.advance(now)
         barren, self._barren = self._barren, self.watermarks.barren(now)
         if barren != self._barren:
-            self._tell_of(barren, self._barren)
+            self._log_barren(barren, self._barren)
         if watermark > before:
             self._advance(watermark)
-        elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self.watermarks.has_heard and not self._has_warned:
+        elif watermark == BEFORE_ALL and now >= _WAITS_LONG_MS and self.watermarks.has_started and not self._has_warned:
             self._has_warned = True
             silent = ", ".join(f"stream {stream!r} of {component!r}" for component, stream in self.watermarks.silent())
             self.bolt.log(
-                f"no window can end yet: of some tasks that send on {silent} nothing has come so far. Set idle_after to go on without them",
+                f"no window can end yet: some tasks that send on {silent} have sent nothing so far. Set idle_after to continue without them",
                 "warn",
             )
 
-    def _tell_of(self, before: set[tuple[str, int]], barren: set[tuple[str, int]]) -> None:
-        """Tell of sources without which windows go on now, and of those that are back."""
+    def _log_barren(self, before: set[tuple[str, int]], barren: set[tuple[str, int]]) -> None:
+        """Log the sources that windows leave out from now on, and those that they wait for again."""
         who = self.settings.who
         for component, task in sorted(barren - before):
             self.bolt.log(
-                f"{who}: nothing that task {task} of {component!r} sends has come to the windows for {BARREN_MS // 1000} s, since it is "
-                "dropped on the way, or has no later time; they go on without it, and what comes of it later may be late",
+                f"{who}: nothing that task {task} of {component!r} sends has reached the windows for {BARREN_MS // 1000} s, since it is "
+                "dropped before, or has no later time; they continue without it, and its later elements may be late",
                 "warn",
             )
         for component, task in sorted(before - barren):
             self.bolt.log(f"{who}: windows wait for task {task} of {component!r} again")
 
     def end_batch(self, *, is_last: bool) -> None:
-        """Move the time on at the end of a batch.
+        """Advance the time at the end of a batch.
 
         Args:
             is_last: No batch will follow, so that all windows end.
@@ -397,7 +397,7 @@ class WindowTask:
         return pane
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
-        """Return ``put``, with no more work in it than the settings ask for."""
+        """Return ``put``, with no more work in it than the settings need."""
         add, holds = self._add, not self._acks_at_once
         settings = self.settings
 
@@ -433,7 +433,7 @@ class WindowTask:
             self._join(second.shown, first.shown)
             first.shown, second.shown = second.shown, None
         if self._keeps_tuples:
-            second.accumulator = []  # they are the first one's now
+            second.accumulator = []  # they are now the first one's
         first.held += second.held
         if second.ids and self._replays is not None:
             self._replays.hold(second.ids, first)
@@ -467,7 +467,7 @@ class WindowTask:
             last = at
         place: list[Any] = [None if settings.key_by is not None else self._context.task_index, last]
         if not self._acks_at_once and settings.slide_count:
-            place.append(self._origin)  # a task that is started again begins to count anew
+            place.append(self._origin)  # a restarted task counts from 0 again
         keeps_expired = settings.keep_expired
         expired: Sequence[Tuple] | str = () if keeps_expired else self.no_expired()
         anchored = settings.anchor != "none"
@@ -498,7 +498,7 @@ class WindowTask:
             scope.anchors = before
 
     def _empty(self, panes: Iterable[Pane], may_be_retracted: bool) -> None:
-        """Let panes begin anew, since windows do not have again what they had."""
+        """Empty panes, since windows that are not accumulating have their tuples once."""
         for pane in panes:
             if may_be_retracted:
                 shown = Pane(pane.accumulator)
@@ -511,36 +511,36 @@ class WindowTask:
             pane.count = 0
 
     def _join(self, first: Pane, second: Pane | None) -> None:
-        """Add to the first pane what is in the second one, if there is one."""
+        """Add the second pane, if there is one, to the first."""
         if second is not None:
             first.accumulator = self.aggregate.merge(second.accumulator, first.accumulator)
             first.count += second.count
 
     def show_again(self, key: Key, pane: Pane) -> None:
-        """Let a pane of a key have all of its tuples again, since the window that had them is retracted."""
+        """Restore all tuples of a pane of a key, since the window that had them is retracted."""
         self._join(pane, pane.shown)
         pane.shown = None
 
     def no_expired(self) -> str:
-        """Return the reason for which ``window.expired`` is not kept."""
+        """Return the reason why ``window.expired`` is not kept."""
         return "window.expired is not kept for windows with key_by; set keep_expired = True in the bolt's class"
 
     def anchors(self, panes: Sequence[Pane], new: Sequence[Pane]) -> Sequence[Tuple]:
-        """Return the tuples to which what is emitted is anchored."""
+        """Return the tuples that emits are anchored to."""
         policy = self.settings.anchor
         if policy == "none":
             return ()
         return [tup for pane in (panes if policy == "all" else new) for tup in pane.held]
 
-    def gone(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
-        """Ack the tuples of a pane that is in no window to come."""
-        self.gone_all(((key, slot, pane),), seen)
+    def drop(self, key: Key, slot: int, pane: Pane, seen: bool = True) -> None:
+        """Ack the tuples of a pane that is in no later window."""
+        self.drop_all(((key, slot, pane),), seen)
 
-    def gone_all(self, gone: Sequence[Gone], seen: bool = True) -> None:
-        """Ack the tuples of panes that are in no window to come."""
+    def drop_all(self, dropped: Sequence[DroppedPane], seen: bool = True) -> None:
+        """Ack the tuples of panes that are in no later window."""
         keeps_expired, touched = seen and self.settings.keep_expired, self._touched
         held: list[Tuple] = []
-        for key, slot, pane in gone:
+        for key, slot, pane in dropped:
             self.in_memory -= self._size(pane)
             held += pane.held
             if pane.ids and self._replays is not None:
@@ -559,25 +559,25 @@ class WindowTask:
                 self._collector.ack(each)
 
     def waits(self, waiting: Waiting) -> None:
-        """Take note of a tuple that waits for earlier ones."""
+        """Note a tuple that waits for earlier ones."""
         self.in_memory += 1
         if self._replays is not None:
             self._replays.wait(waiting)
 
     def added(self) -> None:
-        """Evaluate what is due at once, since a tuple that had waited is in its windows."""
+        """Evaluate early windows that are due, since a tuple that had waited is in its windows."""
         if self._early:
             self._fire_early_counts()
 
     def refused(self, tup: Tuple, error: FailedException) -> None:
-        """Fail a tuple that had waited, and its replays, since its windows can't have it."""
-        if isinstance(error, ReportedFailedException) or not tup.unfinished:  # otherwise nobody would hear of it
+        """Fail a tuple that had waited, and its replays, since its windows refuse it."""
+        if isinstance(error, ReportedFailedException) or not tup.unfinished:  # a finished one can't show it by failing
             report_exception(self.bolt, error, tup)
         again = self._replays.unassigned() if self._replays is not None else ()
         self._collector.settle_many([tup, *again], False)
 
     def released(self, waiting: Waiting) -> None:
-        """Take note that a tuple waits no more: it is added next."""
+        """Note that a tuple's wait is over: it is added next."""
         self.in_memory -= 1
         if self._replays is not None:
             self._replays.release(waiting)

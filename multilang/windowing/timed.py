@@ -1,4 +1,4 @@
-"""Windows by duration: each tuple goes into the slice of time that it belongs to, and windows consist of slices."""
+"""Windows by duration: each tuple is added to its slice of time, and windows consist of slices."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Due, Gone, Holder, Keeper, Key
+    from multilang.windowing.panes import DroppedPane, Due, Holder, Keeper, Key
 
 
 class Line(dict[int, "Pane"]):
     """The panes of a key, by the ends of their slices.
 
     Attributes:
-        running: The accumulators of those that windows had, if these slide; None: none yet since the task was started.
+        running: The accumulators of those that sliding windows had; None: none yet since the task was started.
     """
 
     __slots__ = ("running",)
@@ -41,7 +41,7 @@ class TimeWindows(Windows):
         keeper: The bolt.
         length: The length of a window, in milliseconds.
         slide: The distance of their ends, in milliseconds.
-        lateness: The milliseconds for which evaluated windows are kept.
+        lateness: The milliseconds for which evaluated windows are retained.
         merge: Merges the accumulators of slices; None: the keeper does that for each window.
         counts: Whether an accumulator is the number of tuples.
     """
@@ -138,21 +138,21 @@ class TimeWindows(Windows):
         return (slot + self._length - 1) // self._slide * self._slide
 
     def _fire(self, keys: Iterable[Key], end: int) -> None:
-        """Evaluate the windows of some keys that end at ``end``, and forget what is in no later one."""
-        gone: list[Gone] = []
+        """Evaluate the windows of some keys that end at ``end``, and drop the panes that are in no later one."""
+        dropped: list[DroppedPane] = []
         if self._length == self._slide and not self.lateness:
-            due = self._whole(keys, end, gone)
+            due = self._whole(keys, end, dropped)
         elif self._merge is not None:
-            due = self._merged(keys, end, gone, self._merge)
+            due = self._merged(keys, end, dropped, self._merge)
         else:
-            due = self._sliced(keys, end, gone)
+            due = self._sliced(keys, end, dropped)
         try:
             self.keeper.fire_all((end - self._length, end), ON_TIME, end, due)
         finally:
-            if gone:
-                self.keeper.gone_all(gone)
+            if dropped:
+                self.keeper.drop_all(dropped)
 
-    def _whole(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
+    def _whole(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane]) -> Iterator[Due]:
         """Yield windows that are one slice each."""
         lines = self._lines
         for key in keys:
@@ -163,14 +163,14 @@ class TimeWindows(Windows):
             number, pane.fired = pane.fired, pane.fired + 1
             panes = (pane,)
             yield key, panes, panes, panes, number
-            self._forget(gone, key, end, pane)
+            self._forget(dropped, key, end, pane)
 
     def _merged(
-        self, keys: Iterable[Key], end: int, gone: list[Gone], merge: Callable[[Any, Any], Any]
+        self, keys: Iterable[Key], end: int, dropped: list[DroppedPane], merge: Callable[[Any, Any], Any]
     ) -> Iterator[Due]:
         """Yield windows of which all but the last slices are merged already."""
         slide, step, low, lines = self._slide, self._step, end - self._length, self._lines
-        needs_panes, gone_at_once = self.keeper.needs_panes, self.keeper.gone_at_once
+        needs_panes, most_dropped = self.keeper.needs_panes, self.keeper.most_dropped
         first: Sequence[int] = (end,) if step == slide else range(end - slide + step, end + 1, step)
         last: Sequence[int] = (low + slide,) if step == slide else range(low + step, low + slide + 1, step)
         following: dict[Key, None] | None = None
@@ -194,10 +194,10 @@ class TimeWindows(Windows):
                 pane = line.pop(slot, None)
                 if pane is not None:
                     running.drop(pane)
-                    gone.append((key, slot, pane))
-            if len(gone) >= gone_at_once:
-                self.keeper.gone_all(gone)
-                gone.clear()
+                    dropped.append((key, slot, pane))
+            if len(dropped) >= most_dropped:
+                self.keeper.drop_all(dropped)
+                dropped.clear()
             if running.newest > low + slide:
                 if following is None:
                     following = self._due.at(end + slide)
@@ -205,7 +205,7 @@ class TimeWindows(Windows):
             elif not line:
                 del lines[key]
 
-    def _sliced(self, keys: Iterable[Key], end: int, gone: list[Gone]) -> Iterator[Due]:
+    def _sliced(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane]) -> Iterator[Due]:
         """Yield windows of which the keeper merges the slices."""
         slide = self._slide
         for key in keys:
@@ -223,14 +223,14 @@ class TimeWindows(Windows):
                 pane = line.pop(slot)
                 if not line:
                     del self._lines[key]
-                self._forget(gone, key, slot, pane)
+                self._forget(dropped, key, slot, pane)
 
-    def _forget(self, gone: list[Gone], key: Key, slot: int, pane: Pane) -> None:
-        """Forget a pane, together with others."""
-        gone.append((key, slot, pane))
-        if len(gone) >= self.keeper.gone_at_once:
-            self.keeper.gone_all(gone)
-            gone.clear()
+    def _forget(self, dropped: list[DroppedPane], key: Key, slot: int, pane: Pane) -> None:
+        """Drop a pane, together with others."""
+        dropped.append((key, slot, pane))
+        if len(dropped) >= self.keeper.most_dropped:
+            self.keeper.drop_all(dropped)
+            dropped.clear()
 
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
         line = self._lines[key]
@@ -250,7 +250,7 @@ class TimeWindows(Windows):
         self.keeper.fire(key, (end - self._length, end), panes, new, timing, number, end)
 
     def _next_number(self, panes: Sequence[Pane], end: int) -> int:
-        """Return how often the window was evaluated before, and count this time, too, unless it has no tuples to evaluate."""
+        """Return the number of earlier evaluations of the window, and count this one, unless it has no tuples to evaluate."""
         is_tumbling = self._length == self._slide
         if self.lateness:
             number = max(pane.numbers.get(end, 0) if pane.numbers else 0 for pane in panes)
@@ -259,7 +259,9 @@ class TimeWindows(Windows):
         if not any(pane.count for pane in panes):
             return number
         if self.lateness:
-            first = panes[0]  # which lives as long as late tuples may come for the window, and is saved with its number
+            first = panes[
+                0
+            ]  # which is retained as long as the window may get late tuples, and is saved with its number
             if first.numbers is None:
                 first.numbers = {}
             first.numbers[end] = number + 1
@@ -268,7 +270,7 @@ class TimeWindows(Windows):
         return number
 
     def _expire(self, key: Key, last: int) -> None:
-        """Forget what is in no window after the one that ends at ``last``."""
+        """Drop the panes that are in no window after the one that ends at ``last``."""
         line = self._lines.get(key) or Line()
         for slot in sorted(line):
             if self._last(slot) > last:
@@ -279,4 +281,4 @@ class TimeWindows(Windows):
         pane = line.pop(slot)
         if not line:
             del self._lines[key]
-        self.keeper.gone(key, slot, pane)
+        self.keeper.drop(key, slot, pane)

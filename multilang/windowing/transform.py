@@ -63,7 +63,7 @@ def windowed(topology: Topology) -> Topology:
 
 
 def _left_to_the_topology(bolt: WindowedBolt, conf: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the topology's conf says of durations that the class leaves as they are."""
+    """Return the durations in the topology's conf that the class does not set."""
     names = {LAG_MS: "lag", INTERVAL_MS: "watermark_interval"}
     return {
         key: conf[key]
@@ -75,14 +75,14 @@ def _left_to_the_topology(bolt: WindowedBolt, conf: Mapping[str, Any]) -> dict[s
 def _longest(
     specs: Mapping[str, ComponentSpec], held: Mapping[str, int], id: str, known: dict[str, list[str]]
 ) -> list[str]:
-    """Return the windowed bolts that hold a tuple on its way to a component, on the way where they do so for longest."""
-    known[id] = []  # if the way goes round
+    """Return the windowed bolts that hold a tuple on the path to a component where it is held for longest."""
+    known[id] = []  # in case of a cycle
     ways = []
     for input_ in specs[id].inputs:
         source = input_.component
         bolt = innermost(specs[source].component)
         if isinstance(bolt, WindowedBolt) and (source not in held or bolt.anchor == "none"):
-            continue  # what it emits is anchored to nothing
+            continue  # its emits are anchored to nothing
         before = known[source] if source in known else _longest(specs, held, source, known)
         ways.append([*before, source] if source in held else before)
     known[id] = max(ways, key=lambda way: sum(held[each] for each in way), default=[])

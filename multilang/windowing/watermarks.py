@@ -19,15 +19,15 @@ class Source:
 
     Attributes:
         greatest: The greatest timestamp of its tuples; None before the first.
-        heard: Whether a tuple came since ``Watermarks.advance`` was called last.
+        has_sent: Whether a tuple arrived since the last call of ``Watermarks.advance``.
         since: The time of the clock, in milliseconds, since which it has been silent.
     """
 
-    __slots__ = ("greatest", "heard", "since")
+    __slots__ = ("greatest", "has_sent", "since")
 
     def __init__(self, since: float, greatest: int | None = None) -> None:
         self.greatest = greatest
-        self.heard = False
+        self.has_sent = False
         self.since = since
 
 
@@ -36,14 +36,14 @@ class Watermarks:
 
     The watermark is the least of the sources' greatest timestamps, less the lag. A source is a task with one of its
     streams. Until each source has sent something there is no watermark. With ``idle_ms``, a source that is silent for
-    so long is left out until its next tuple; when all are silent, the watermark moves on with the clock.
+    so long is left out until its next tuple; when all are silent, the watermark advances with the clock.
 
     Args:
         streams: The number of tasks that send, by (component, stream).
-        lag_ms: The milliseconds by which tuples may come out of order.
+        lag_ms: The milliseconds by which tuples may be out of order.
         idle_ms: The milliseconds of silence after which a source is idle; None: sources are never idle.
         now: The time of the clock, in milliseconds.
-        merged: Where input comes in batches: the components of which all tasks count as one source.
+        merged: Where input arrives in batches: the components of which all tasks count as one source.
 
     Attributes:
         current: The watermark; it never goes back.
@@ -79,7 +79,7 @@ class Watermarks:
         found = self._sources.get(key)
         if found is None:
             if not self._sources:
-                self._began = now  # those that start later have as long as any to send something
+                self._began = now  # those that start later have the same time to send something
             found = self._sources[key] = Source(now)
             if self._expected.get((component, stream), 0) > 0:
                 self._expected[component, stream] -= 1
@@ -89,7 +89,7 @@ class Watermarks:
         return found
 
     def _replace(self, component: str, stream: str) -> None:
-        """Forget a source from before a restart whose task has another id now: it would hold up the watermark for ever."""
+        """Remove a source from before a restart whose task has another id now: it would hold up the watermark forever."""
         for key, greatest in self._elsewhere.items():
             if key[:2] == (component, stream) and self._sources[key].greatest == greatest:
                 del self._elsewhere[key], self._sources[key]
@@ -98,8 +98,8 @@ class Watermarks:
     def advance(self, now: float) -> int:
         """Return the watermark at the clock's time ``now``, in milliseconds."""
         for source in self._sources.values():
-            if source.heard:
-                source.heard = False
+            if source.has_sent:
+                source.has_sent = False
                 source.since = now
         if self._waits(now):
             return self.current
@@ -123,7 +123,7 @@ class Watermarks:
         return self._idle_ms is None or now - since < self._idle_ms
 
     def _waits(self, now: float) -> bool:
-        """Return whether there is no watermark yet, since a source has sent nothing that is not idle."""
+        """Return whether there is no watermark yet, since a source that is not idle has sent nothing."""
         return self._unheard > 0 and self._is_active(self._began, now)
 
     def _least(self, now: float) -> int | None:
@@ -138,12 +138,12 @@ class Watermarks:
         )
 
     @property
-    def has_heard(self) -> bool:
+    def has_started(self) -> bool:
         """True if any source has sent something."""
         return bool(self._sources)
 
     def barren(self, now: float) -> set[tuple[str, int]]:
-        """Return the sources that are left out without being told to, as (component, task)."""
+        """Return the sources that are left out although ``idle_ms`` is not set, as (component, task)."""
         return set()
 
     def silent(self) -> list[tuple[str, str]]:
@@ -151,7 +151,7 @@ class Watermarks:
         return [stream for stream, missing in self._expected.items() if missing > 0]
 
     def saved(self) -> dict[str, Any]:
-        """Return what a checkpoint holds of the watermark."""
+        """Return the watermark's part of a checkpoint."""
         with_silence = self._in_batches and self._idle_ms is not None
         sources = [
             [*key, source.greatest, *([round(source.since)] if with_silence else [])]
@@ -160,12 +160,12 @@ class Watermarks:
         return {"watermark": self.current, "sources": sources}
 
     def restore(self, saved: Mapping[str, Any], now: float, tasks: Mapping[int, str]) -> None:
-        """Go on from what ``saved`` returned.
+        """Resume from the result of ``saved``.
 
         Args:
-            saved: What a checkpoint holds.
+            saved: The watermark's part of a checkpoint.
             now: The time of the clock, in milliseconds.
-            tasks: The component of each task that there is now; what others sent is forgotten.
+            tasks: The component of each present task; the sources of other tasks are removed.
         """
         self.current = saved["watermark"]
         began = self._began
@@ -176,6 +176,6 @@ class Watermarks:
                     source.greatest = greatest
                 if component not in self._merged and tasks[task] != component:
                     self._elsewhere[component, stream, task] = source.greatest
-                if since and self._in_batches:  # elsewhere nobody was silent while this task was down
+                if since and self._in_batches:  # elsewhere this task's downtime does not count as silence
                     source.since = since[0]
         self._began = began if self._in_batches else now

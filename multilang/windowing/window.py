@@ -18,7 +18,7 @@ __all__ = ["EARLY", "LATE", "ON_TIME", "RETRACTED", "Window"]
 
 
 class Window:
-    """A window that is evaluated. It may be used until ``process_window`` returns.
+    """A window in evaluation. It may be used until ``process_window`` returns.
 
     Attributes:
         key: The value of the field in ``key_by``, or a tuple of values if there are several; None without ``key_by``.
@@ -26,9 +26,9 @@ class Window:
             up to and with ``end``. A session's start is the time of its first tuple. None if the length is a count.
         end: The time of its end, in milliseconds. A session ends one gap after its last tuple. A window by count ends
             with its last tuple.
-        timing: "on time"; or "early" if tuples are still to come, or "late" if it was evaluated before and a late
-            tuple came; or "retracted" if it is a session that was evaluated before, and another one has its tuples now.
-        number: The number of times that a window with this id was evaluated before.
+        timing: "on time"; or "early" if tuples are still expected, or "late" if it was evaluated before and a late tuple
+            arrived; or "retracted" if it is a session that was evaluated before, and another one has its tuples now.
+        number: The number of earlier evaluations of a window with this id.
         count: The number of its tuples.
     """
 
@@ -72,10 +72,10 @@ class Window:
 
     @property
     def id(self) -> str:
-        """A text that no other window of this bolt has, and that stays the same however often it is evaluated.
+        """A text that is unique among this bolt's windows, and the same at each evaluation.
 
-        Emit it with ``number`` and ``timing``, and a sink can store results under id and number: what comes twice then
-        replaces itself, and of an id that which has the greatest number counts, unless it is "retracted".
+        Emit it with ``number`` and ``timing``, and a sink can store results under id and number: a replayed result then
+        replaces itself, and of an id the one with the greatest number counts, unless it is "retracted".
         """
         task, *place = self._place
         return dumps([self.key if task is None else task, *place])  # a key may be None, too
@@ -85,9 +85,9 @@ class Window:
         """Its tuples: by event time in the order of arrival within each slice, otherwise in the order of arrival.
 
         Raises:
-            TypeError: The bolt has an aggregate, so that tuples are not kept.
+            TypeError: The bolt has an aggregate, so that tuples are not stored.
         """
-        self._check_kept("tuples")
+        self._check_has_tuples("tuples")
         return [tup for pane in self._panes for tup in pane.accumulator]
 
     @property
@@ -95,21 +95,21 @@ class Window:
         """Those of its tuples that the window before did not have.
 
         Raises:
-            TypeError: The bolt has an aggregate, so that tuples are not kept.
+            TypeError: The bolt has an aggregate, so that tuples are not stored.
         """
-        self._check_kept("new")
+        self._check_has_tuples("new")
         return [tup for pane in self._new for tup in pane.accumulator]
 
     @property
     def expired(self) -> list[Tuple]:
         """The tuples that windows had, and none has any more, since the window before this one.
 
-        They are acked. So a sum that is changed by ``new`` and ``expired`` is always that of ``tuples``.
+        They are acked. So a sum that is updated by ``new`` and ``expired`` is always that of ``tuples``.
 
         Raises:
             TypeError: They are not kept: with ``key_by`` unless ``keep_expired`` is set, and with an aggregate or state.
         """
-        self._check_kept("expired")
+        self._check_has_tuples("expired")
         if isinstance(self._expired, str):
             raise TypeError(self._expired)
         return list(self._expired)
@@ -136,7 +136,7 @@ class Window:
             )
         return aggregate.result(accumulator)
 
-    def _check_kept(self, name: str) -> None:
+    def _check_has_tuples(self, name: str) -> None:
         if self._aggregate is not None:
             raise TypeError(
                 f"window.{name}: a bolt with an aggregate keeps no tuples; use window.result, or set aggregate = None"

@@ -341,7 +341,7 @@ class ProgramTask(ABC):
                     on_stderr=lambda line: self.links.log(self.plan, f"stderr: {line}", _WARNING),
                 )
                 self.worked = False
-                self.program.talk(lambda: self.conn.pid is not None)
+                self.program.run_until(lambda: self.conn.pid is not None)
                 return
             except TopologyError as error:
                 raise TaskStartError(str(error)) from None
@@ -441,13 +441,13 @@ class ShellBoltTask(ProgramTask):
 
     def _say(self, id: str, component: str, stream: str, task: int, values: list[Any]) -> None:
         self.conn.tuple(id, component, stream, task, values)
-        self.program.talk(lambda: True)
+        self.program.run_until(lambda: True)
 
     def _wait(self) -> None:
         """Wait until the program has read all that it was given: it answers a heartbeat after everything before it."""
         self.conn.heartbeat(str(next(self._ids)))
         before = self._synced
-        self.program.talk(lambda: self._synced != before)
+        self.program.run_until(lambda: self._synced != before)
 
     def _guarded(self, call: Any) -> None:
         """Make ``call``. If the program dies in it, fail the program's tuples and start another one."""

@@ -388,7 +388,7 @@ class ShellSpoutTask(Emitting, ProgramTask):
 
     def _send(self, name: str, *arguments: Any) -> None:
         getattr(self.conn, name)(*arguments)
-        self.program.talk(lambda: self.conn.command is None)
+        self.program.run_until(lambda: self.conn.command is None)
 
     def handle(self, message: Any) -> None:
         if isinstance(message, Sync):

@@ -277,7 +277,7 @@ class StageWorker:
                     left.setdefault(bolt.plan.component, set()).update(bolt.left)
         for bolt in self._tasks.values():
             bolt.close()
-        _REPEATS.tell_due()
+        _REPEATS.report_due()
         self._out.clear()  # as in the embedded cluster, nobody receives what is emitted in close()
         report = {
             "worker": (self._level, self._index),

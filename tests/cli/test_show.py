@@ -32,7 +32,7 @@ def test_show_tells_which_tuples_travel_in_blocks_and_why_others_do_not() -> Non
     assert text.endswith(
         "between processes:\n"
         "  numbers -> next: by block\n"
-        "  next -> near: tuple by tuple: no task is told which others are in its worker (topology.workers is more than 1)\n"
+        "  next -> near: tuple by tuple: no task knows which others are in its worker (topology.workers is more than 1)\n"
         "  next -> program: tuple by tuple: 'program' is a program of its own\n"
     )
     mermaid = multilang("show", "tests/cli/hops.py", *entries, "--format", "mermaid").stdout

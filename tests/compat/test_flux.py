@@ -171,7 +171,7 @@ REFUSED = {
     ),
     "a source in Java": (
         "{spouts: [{id: k, className: shop.Spout}], bolts: [{id: b, className: flux.wrappers.bolts.LogInfoBolt}], streams: [{from: k, to: b}]}",
-        "whose fields this file does not tell",
+        "whose fields are not in this file",
     ),
     "a method": (
         "spouts: [{id: k, className: a.FluxShellSpout, constructorArgs: [[x]], configMethods: [{name: setEnv, args: [1]}]}]",

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tests.component.harness import Starter
 
 
-class Told:
-    """Hears what is told, on a clock of its own."""
+class Reports:
+    """Collects reports, on a clock of its own."""
 
     def __init__(self):
         self.now = 0.0
@@ -43,25 +43,27 @@ def trace(text, line=7, tuple_=1, kind="ValueError"):
 
 
 def test_the_first_is_told_in_full_and_the_others_as_a_count_with_growing_pauses():
-    told = Told()
+    reports = Reports()
     for number in range(1000):
-        told.now = number / 10
-        told.repeats.report("task", trace(f"no {number}", tuple_=number))
-    assert told.texts[0] == trace("no 0", tuple_=0)
-    assert all("\n" not in text for text in told.texts[1:])
-    assert told.texts[1] == (
+        reports.now = number / 10
+        reports.repeats.report("task", trace(f"no {number}", tuple_=number))
+    assert reports.texts[0] == trace("no 0", tuple_=0)
+    assert all("\n" not in text for text in reports.texts[1:])
+    assert reports.texts[1] == (
         "ValueError in component 'count' (task 3) on tuple 10 from 'words', values [10]: no 10 "
         "(as before, 10 times more in 1.0 s; 11 times in all)"
     )
-    pauses = [round(after - before, 1) for (before, *_), (after, *_) in zip(told.lines, told.lines[1:], strict=False)]
+    pauses = [
+        round(after - before, 1) for (before, *_), (after, *_) in zip(reports.lines, reports.lines[1:], strict=False)
+    ]
     assert pauses == [1, 2, 4, 8, 16, 32]
-    told.repeats.tell_rest()
-    assert told.texts[-1].endswith("; 1,000 times in all)")
-    assert not told.repeats.untold
+    reports.repeats.report_rest()
+    assert reports.texts[-1].endswith("; 1,000 times in all)")
+    assert not reports.repeats.unreported
 
 
 def test_what_differs_is_told_in_full_at_once():
-    told = Told()
+    reports = Reports()
     different = [
         trace("a"),
         trace("a", line=8),
@@ -72,73 +74,73 @@ def test_what_differs_is_told_in_full_at_once():
     ]
     for text in different:
         for _ in range(3):
-            told.repeats.report(None, text, who="count")
-    told.repeats.report(None, trace("a"), who="other")
-    assert told.texts == [*different, trace("a")]
-    assert told.repeats.untold == 12
+            reports.repeats.report(None, text, who="count")
+    reports.repeats.report(None, trace("a"), who="other")
+    assert reports.texts == [*different, trace("a")]
+    assert reports.repeats.unreported == 12
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=5), min_size=5, max_size=30, unique=True))
 def test_an_error_without_a_stack_is_counted_whatever_its_tuple_is(values):
-    told = Told()
+    reports = Reports()
     for number, value in enumerate(values):
         error = ConnectorError("out/file-000007 can't be written: No space left on device")
         tup = Tuple(str(number), "words", "default", 4, [value])
         said = describe(error, BasicBolt(), tup, f"in a batch of {number}")
-        told.repeats.report(None, said.replace(" BasicBolt ", " 'sink' (task 3) "))
+        reports.repeats.report(None, said.replace(" BasicBolt ", " 'sink' (task 3) "))
     for text in (
         "ConnectorError in component 'other' (task 4): it can't be written",
         "OSError in component 'count' (task 4) in a batch of 7: it can't be written",
     ):
-        told.repeats.report(None, text)
-        assert told.texts[-1] == text
-    told.repeats.tell_rest()
-    assert len(told.lines) <= 6
-    assert told.texts[-1].endswith(f"; {len(values)} times in all)")
+        reports.repeats.report(None, text)
+        assert reports.texts[-1] == text
+    reports.repeats.report_rest()
+    assert len(reports.lines) <= 6
+    assert reports.texts[-1].endswith(f"; {len(values)} times in all)")
 
 
 def test_a_count_is_told_without_another_repetition():
-    told = Told()
-    told.repeats.report("first", "gone")
-    told.repeats.report("second", "gone")
-    told.repeats.tell_due()
-    assert told.texts == ["gone"]
-    told.now = 1.0
-    told.repeats.tell_due()
-    assert told.lines[1:] == [(1.0, "second", "gone (as before, once more in 1.0 s; 2 times in all)")]
-    told.now = 100.0
-    told.repeats.tell_due()
-    told.repeats.tell_rest()
-    assert len(told.lines) == 2
+    reports = Reports()
+    reports.repeats.report("first", "gone")
+    reports.repeats.report("second", "gone")
+    reports.repeats.report_due()
+    assert reports.texts == ["gone"]
+    reports.now = 1.0
+    reports.repeats.report_due()
+    assert reports.lines[1:] == [(1.0, "second", "gone (as before, once more in 1.0 s; 2 times in all)")]
+    reports.now = 100.0
+    reports.repeats.report_due()
+    reports.repeats.report_rest()
+    assert len(reports.lines) == 2
 
 
 def test_what_was_quiet_for_long_is_new_again():
-    told = Told()
+    reports = Reports()
     for _ in range(2):
-        told.repeats.report(None, "gone")
-    told.now = QUIET_SECS + 1
-    told.repeats.report(None, "gone")
-    assert [text[:20] for text in told.texts] == ["gone", "gone (as before, onc", "gone"]
+        reports.repeats.report(None, "gone")
+    reports.now = QUIET_SECS + 1
+    reports.repeats.report(None, "gone")
+    assert [text[:20] for text in reports.texts] == ["gone", "gone (as before, onc", "gone"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1500), st.floats(0, 100)), max_size=300))
 def test_each_report_is_told_or_counted_once_and_never_later_than_the_longest_pause(reports):
-    told = Told()
+    reports = Reports()
     came = {}
     for number, pause in reports:
-        told.now += pause
-        told.repeats.tell_due()
-        waiting = [known for known in told.repeats._kinds.values() if known.untold]
-        assert all(told.now - known.since <= LONGEST_PAUSE_SECS for known in waiting)
-        told.repeats.report(number, f"error {number}")
+        reports.now += pause
+        reports.repeats.report_due()
+        waiting = [known for known in reports.repeats._kinds.values() if known.unreported]
+        assert all(reports.now - known.since <= LONGEST_PAUSE_SECS for known in waiting)
+        reports.repeats.report(number, f"error {number}")
         came[number] = came.get(number, 0) + 1
-    told.repeats.tell_rest()
-    heard = {}
-    for _, number, text in told.lines:
+    reports.repeats.report_rest()
+    counted = {}
+    for _, number, text in reports.lines:
         again = re.search(r"\(as before, (once|[\d,]+ times) more", text)
         times = 1 if again is None or again[1] == "once" else int(again[1].split()[0].replace(",", ""))
-        heard[number] = heard.get(number, 0) + times
-    assert heard == came
+        counted[number] = counted.get(number, 0) + times
+    assert counted == came
 
 
 FAULTY = """
@@ -153,7 +155,7 @@ def test_storm_is_told_of_a_fault_once_and_then_how_often_it_came(start: Starter
     for number in range(50):
         child.give(f"{number}")
     child.until(lambda: len(child.failed) == 50)
-    # While nothing comes any more, the count is told.
+    # While there are no more reports, the count is reported.
     child.until(lambda: child.errors[-1].endswith("; 50 times in all)"))
     assert sum("Traceback" in error for error in child.errors) == 1
     for _ in range(3):

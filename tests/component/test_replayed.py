@@ -1,4 +1,4 @@
-"""A ReliableSpout replays what it emitted, whatever the program did with it since, and never stops unless it is told to."""
+"""A ReliableSpout replays the emitted values, whatever the program did with them since, and without end by default."""
 
 from __future__ import annotations
 

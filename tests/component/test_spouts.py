@@ -346,7 +346,7 @@ def test_a_message_id_that_is_under_way_is_refused(start: Starter) -> None:
     emits(child)
     child.say(lambda parent: parent.next())
     child.ended(1)
-    assert "'same' is under way already" in child.errors[0]
+    assert "'same' is in flight already" in child.errors[0]
 
 
 @pytest.mark.parametrize("tup_id", ["[1, 2]", "(1, 2)", "{'a': 1}", "b'x'", "{1}"])

@@ -183,9 +183,9 @@ def test_an_engine_is_woken_for_the_earliest_timer_and_not_more_often_than_that(
     early = set_on(timers)(3, lambda: None)
     set_on(timers)(4, lambda: None)
     assert woken == [5, 3]
-    assert not timers.woken(5)  # it was replaced by the call for 3
+    assert not timers.take_wakeup(5)  # it was replaced by the call for 3
     clock.move_to(3)
-    assert timers.woken(3)
+    assert timers.take_wakeup(3)
     timers.run_due()
     assert woken == [5, 3, 4]
     assert not early.pending

@@ -1,4 +1,4 @@
-"""Programs whose owner waits for them: what is said of their deaths, and what is left of them."""
+"""Programs whose owner waits for them: the reports of their deaths, and the release of their resources."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def started(code, heard, limit_secs=30.0, **others):
         on_stderr=heard.append,
         **others,
     )
-    program.talk(lambda: program.ready)
+    program.run_until(lambda: program.ready)
     return program
 
 
@@ -56,7 +56,7 @@ def test_a_program_that_is_ended_has_some_time_and_says_no_more(inside, tmp_path
     assert (tmp_path / "end").exists()
     program.end()
     with pytest.raises(ProgramDiedError, match="exited with status 0"):
-        program.talk(lambda: True)
+        program.run_until(lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_program_that_is_ended_has_some_time_and_says_no_more(inside, tmp_path
 def test_a_death_has_its_reason_and_what_was_said_before_counts(code, reason):
     heard = []
     with pytest.raises(ProgramDiedError, match=f"the program .* died: {reason}") as caught:
-        started(f'say(\'{{"command": "log", "msg": "last words"}}\')\n{code}', heard).talk(lambda: False)
+        started(f'say(\'{{"command": "log", "msg": "last words"}}\')\n{code}', heard).run_until(lambda: False)
     assert [message.message for message in heard if isinstance(message, Log)] == ["last words"]
     assert caught.value.killed == (reason == "the process was ended by SIGKILL")
 
@@ -80,12 +80,12 @@ def test_a_death_has_its_reason_and_what_was_said_before_counts(code, reason):
 def test_silence_is_a_timeout_and_so_is_the_want_of_what_is_due_however_much_is_said():
     chatters = 'import time\nwhile True: say(\'{"command": "log", "msg": ""}\'); time.sleep(0.05)'
     with pytest.raises(ProgramDiedError, match=r"heartbeat timeout: it did not answer any heartbeat for \d s"):
-        started("sys.stdin.read()", [], 2.0).talk(lambda: False)
+        started("sys.stdin.read()", [], 2.0).run_until(lambda: False)
     program = started(chatters, [], 2.0)
     end = time.monotonic() + 2.5
-    program.talk(lambda: time.monotonic() > end)
+    program.run_until(lambda: time.monotonic() > end)
     with pytest.raises(ProgramDiedError, match=r"it did not sing for \d s"):
-        program.talk(lambda: False, "sing")
+        program.run_until(lambda: False, "sing")
 
 
 def test_one_that_can_not_be_started_is_named():

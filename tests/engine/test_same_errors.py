@@ -1,4 +1,4 @@
-"""The same mistake in an emit, an ack or a fail is told in the same sentence, whatever stands behind the collector."""
+"""The same mistake in an emit, an ack or a fail has the same message with every collector."""
 
 from __future__ import annotations
 

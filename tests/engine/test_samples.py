@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multilang.engine.clock import VirtualClock
-from multilang.engine.samples import EVERY_SECS, KEPT, WINDOW_SECS, Recorder, Sample
+from multilang.engine.samples import EVERY_SECS, MAX_SAMPLES, WINDOW_SECS, Recorder, Sample
 
 STEPS = st.lists(
     st.tuples(
@@ -47,14 +47,14 @@ def run(steps):
 def test_the_curves_are_short_and_add_up_to_what_was_counted(steps):
     recorder, _, seen = run(steps)
     history = recorder.history()
-    assert len(history.at) <= KEPT
+    assert len(history.at) <= MAX_SAMPLES
     assert all(after - before >= EVERY_SECS for before, after in pairwise(history.at))
     assert sorted(history.at) == list(history.at)
     if not history.at:
         return
     firsts = dict(reversed(seen))  # a time is kept with the first sample of it
     curve = history.components["a"]
-    if len(history.at) < KEPT:
+    if len(history.at) < MAX_SAMPLES:
         start, base = 0.0, Sample()
         total = sum(
             rate * (at - before) for rate, before, at in zip(curve.rate, (start, *history.at), history.at, strict=False)

@@ -193,11 +193,13 @@ def test_spouts(kind: type[Spout], again: bool) -> None:
 
 def test_all_that_comes_of_a_spout_is_looked_at() -> None:
     assert may(line(Works, Lingers, Acks))
-    reason = "'b2' may keep tuples until others come; if not, Raw says acks_by_itself = True"
+    reason = "'b2' may hold tuples until others arrive; if not, set acks_by_itself = True in Raw"
     assert ways(line(Works, Works, Raw)) == [f"by root: {reason}"] * 3
-    assert ways(line(Works, spout=Plain)) == ["by root: 's' may drop what fails; if not, Plain says emits_again = True"]
+    assert ways(line(Works, spout=Plain)) == [
+        "by root: 's' may drop what fails; if not, set emits_again = True in Plain"
+    ]
     assert ways(line(Works, ShellBolt(["cat"], output_fields=["n"])))[0] == (
-        "by root: 'b1' is a program of its own, which may keep tuples until others come"
+        "by root: 'b1' is a program of its own, which may hold tuples until others arrive"
     )
     shell = line(Works, Works, spout=ShellSpout(["cat"], output_fields=["n"]))
     assert ways(shell) == [

@@ -1,4 +1,4 @@
-"""Every way to emit, allowed or not, said by a spout, by a bolt and by a program in another language."""
+"""Every kind of emit, allowed or not, by a spout, by a bolt and by a program in another language."""
 
 from __future__ import annotations
 

@@ -105,16 +105,3 @@ def test_entries_are_forgotten_after_three_ticks_and_late_messages_for_them_too(
     for _ in range(3):
         acker.rotate()
     assert (len(acker), done) == (0, [])
-
-
-def test_a_reset_keeps_an_entry_for_as_long_as_a_new_one():
-    acker = Acker(lambda _: None)
-    acker.init(1, 5, SPOUT)
-    acker.rotate()
-    acker.rotate()
-    acker.reset_timeout(1)
-    acker.rotate()
-    acker.rotate()
-    assert len(acker) == 1
-    acker.rotate()
-    assert len(acker) == 0

@@ -1,4 +1,4 @@
-"""Tuples that are handed to a function instead of being kept."""
+"""Captured tuples that are passed to a function instead of being stored."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def test_a_wait_for_something_else_says_that_nothing_is_left_to_be_done(mode):
     with LocalCluster(mode, seed=1) as cluster:
         run = cluster.submit(topologies.passing)
         run.wait(timeout=patient(60))
-        with pytest.raises(NotDrainedError, match="nothing is under way, no spout has more, and no bolt holds a tuple"):
+        with pytest.raises(NotDrainedError, match="nothing is in flight, no spout has more, and no bolt holds a tuple"):
             run.wait(lambda run: False, timeout=0.1)

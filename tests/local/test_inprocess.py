@@ -105,7 +105,7 @@ def test_sys_exit_ends_a_task_as_with_a_process_of_its_own_and_not_the_program(m
         run.wait(lambda run: Exits.exited == 3 and len(run.errors) >= 4, timeout=patient(60))
         messages = [str(error) for error in run.errors]
     for code in ("sys.exit(1)", "sys.exit(2)", "sys.exit(3)", "sys.exit()"):
-        assert any(f"{code} ends the task, which is started again" in message for message in messages), messages
+        assert any(f"{code} ends the task, which is restarted" in message for message in messages), messages
     assert run.counters["bolt0"].restarts == 3
 
 

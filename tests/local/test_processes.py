@@ -315,7 +315,7 @@ def test_a_kill_in_the_middle_of_work_ends_quickly_and_is_final():
 def test_a_function_for_captured_tuples_that_raises_ends_the_wait():
     with LocalCluster("process") as cluster:
         run = cluster.submit(topologies.passing, capture={"pass": lambda tup: {}["nothing"]})
-        with pytest.raises(LocalClusterError, match="can't go on: KeyError") as raised:
+        with pytest.raises(LocalClusterError, match="can't continue: KeyError") as raised:
             run.wait(timeout=patient(60))
         assert isinstance(raised.value.__cause__, KeyError)
 

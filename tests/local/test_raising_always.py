@@ -1,4 +1,4 @@
-"""A component that raises each time: the same number of lives, and the same end, in every mode."""
+"""A component that raises each time: the same number of restarts, and the same end, in every mode."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def odd_later(number):
 
 
 def mixed(source, own):
-    """A stream that is counted, and also goes on as it is."""
+    """A stream that is counted, and also sent as it is."""
     numbers = source.map(odd)
     numbers.key_by(lambda number: 1 if number == 1 else 2).repartition(3).count(name="counts")
     return numbers.through(own, name="own")

@@ -141,7 +141,7 @@ def test_windows_go_on_without_a_source_whose_elements_are_all_dropped(caplog) -
         assert [tup["value"] for tup in run.captured("end")][:6] == [["all", 1], *[["all", 10]] * 5]
         (said,) = [record.message for record in caplog.records if "windows for" in record.message]
         task = said.split(" task ")[1].split()[0]
-        assert f"nothing that task {task} of 'hosts' sends has come to the windows for 30 s" in said
+        assert f"nothing that task {task} of 'hosts' sends has reached the windows for 30 s" in said
         run.run_for(200)
         told = [record.message for record in caplog.records if f"task {task} of 'hosts'" in record.message]
         assert ["nothing" in each for each in told] == [True, False, True]

@@ -1,4 +1,4 @@
-"""A misspelt key of a conf is told, and one that is somebody's own is not."""
+"""A misspelt key of a conf is refused, and a user's own one is not."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_any_single_slip_in_a_key_is_seen(key):
 def test_old_storm_s_name_of_the_ackers_is_taken_as_today_s(caplog):
     old = built(conf={"topology.ackers": 2})
     assert old.conf == {"topology.acker.executors": 2}
-    assert "topology.ackers is old Storm's name of topology.acker.executors; it is taken as that" in caplog.text
+    assert "topology.ackers is the old name of topology.acker.executors in Storm, and is read as that" in caplog.text
     assert old.with_conf({"topology.ackers": 0}).conf == {"topology.acker.executors": 0}
     assert built(conf={"topology.ackers": 2, "topology.acker.executors": 2}).conf == {"topology.acker.executors": 2}
     with pytest.raises(

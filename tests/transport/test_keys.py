@@ -1,4 +1,4 @@
-"""Storm's own keys choose the transport; what can't be kept is refused before anything is sent, and nothing is plain instead."""
+"""Storm's own keys choose the transport; an unsupported setting is refused before anything is sent, without a plain fallback."""
 
 from __future__ import annotations
 

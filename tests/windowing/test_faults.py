@@ -386,4 +386,4 @@ def test_a_source_that_never_sends_is_named(caplog):
     feeder.feed([5])
     with LocalCluster("simulated", seed=1) as cluster:
         cluster.submit(builder.build("times")).run_for(40)
-    assert "stream 'default' of 'silent' nothing has come so far. Set idle_after" in caplog.text
+    assert "stream 'default' of 'silent' have sent nothing so far. Set idle_after" in caplog.text

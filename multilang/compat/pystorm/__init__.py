@@ -1,7 +1,7 @@
 """pystorm's names, on this library's engine: ``from pystorm import Bolt, Spout, Tuple``.
 
 The semantics are those of pystorm 3.1.4. A component's process is this library's, and so are the embedded cluster,
-Spark, the tests and the jar: ``multilang.compat.pystorm.running.adapted`` turns a class into a component for a topology.
+Spark, the tests and the jar: ``multilang.compat.pystorm.running.adapted`` makes a component for a topology of a class.
 """
 
 from __future__ import annotations

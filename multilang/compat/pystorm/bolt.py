@@ -163,7 +163,7 @@ class BatchingBolt(Bolt):
         self._batches[self.group_key(tup)].append(tup)
 
     def process_tick(self, tick_tup: Any) -> None:
-        """Count a tick, and hand over all groups when it is time."""
+        """Count a tick, and hand over all groups when they are due."""
         self._tick_counter += 1
         self.ack(tick_tup)
         if self._tick_counter > self.ticks_between_batches and self._batches:
@@ -238,7 +238,7 @@ class TicklessBatchingBolt(BatchingBolt):
 
 
 def value_types(context: Any) -> dict[str, dict[str, Any]]:
-    """Return the class of a tuple's values by source and stream, as the handshake's context tells them."""
+    """Return the class of a tuple's values by source and stream, from the handshake's context."""
     return {
         source: {stream: _value_type(source, stream, fields) for stream, fields in streams.items()}
         for source, streams in (context.get("source->stream->fields") or {}).items()

@@ -1,7 +1,7 @@
-"""pystorm's Component: what spouts and bolts have in common.
+"""pystorm's Component, the base of spouts and bolts.
 
 A component is run in one of two ways. Usually an engine of this library runs it: then ``attach`` has given it a link,
-which takes what it sends. A component that was given streams, as in unit tests, speaks the protocol over them by itself.
+which takes its messages. A component that was given streams, as in unit tests, uses the protocol over them itself.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class StormHandler(logging.Handler):
 
 
 class Inside:
-    """The parts of a component that pystorm's do not have, in one attribute, so that users have all other names.
+    """The attributes of a component that pystorm's do not have, in one, so that all other names are free for users.
 
     Attributes:
         link: The connection to the engine that runs it; None for a component that is run over streams, or not at all.
@@ -95,17 +95,17 @@ class Component:
     Args:
         input_stream: A stream to read from, for tests; by default the component is run by this library's engine.
         output_stream: A stream to write to, for tests.
-        rdb_signal: Kept for its callers: a debugger is attached to this library's processes in other ways.
+        rdb_signal: Ignored; it is there for pystorm's callers.
         serializer: ``"json"``.
 
     Attributes:
-        exit_on_exception: Whether an exception ends the process, so that Storm starts it again.
+        exit_on_exception: Whether an exception ends the process, so that Storm restarts it.
         topology_name: The name of the topology.
         task_id: The task's id.
         component_name: The component's id.
         debug: Whether ``topology.debug`` is set.
         storm_conf: The topology's conf, merged with the component's own.
-        context: The task's place in the topology, as the handshake tells it.
+        context: The task's place in the topology, from the handshake.
         pid: The id of the process.
         logger: A logger whose records go to Storm's log, or to the file of ``pystorm.log.path``.
     """
@@ -229,7 +229,7 @@ class Component:
 
         Args:
             exception: The exception.
-            tup: The tuple, or the tuples, that it came from.
+            tup: The tuple, or the tuples, in process.
         """
         link = self._multilang.link
         if link is not None and link.dying:
@@ -246,11 +246,11 @@ class Component:
         return self.serializer.read_message()
 
     def read_task_ids(self) -> Any:
-        """Return the next task ids, and keep the commands before them."""
+        """Return the next task ids, and queue the commands before them."""
         return _read(self, self._pending_task_ids, self._pending_commands, is_ids=True)
 
     def read_command(self) -> Any:
-        """Return the next command or tuple, and keep the task ids before it."""
+        """Return the next command or tuple, and queue the task ids before it."""
         return _read(self, self._pending_commands, self._pending_task_ids, is_ids=False)
 
     def read_handshake(self) -> Any:
@@ -282,7 +282,7 @@ class Component:
     # ---- the start ----
 
     def _setup_component(self, storm_conf: Any, context: Any) -> None:
-        """Take over what the handshake tells, and set up logging."""
+        """Set the attributes from the handshake, and set up logging."""
         self.topology_name = storm_conf.get("topology.name", "")
         self.task_id = context.get("taskid", "")
         name = context.get("componentid")
@@ -296,7 +296,7 @@ class Component:
 
 
 def _read(component: Component, wanted: deque[Any], others: deque[Any], is_ids: bool) -> Any:
-    """Return the first wanted message, and keep the others before it."""
+    """Return the first wanted message, and queue the others before it."""
     if wanted:
         return wanted.popleft()
     while isinstance(message := component.read_message(), list) != is_ids:
@@ -332,7 +332,7 @@ def _went_away() -> None:
 
 def _leave(status: int) -> None:
     if threading.active_count() > 1:
-        os._exit(status)  # other threads would keep the process alive
+        os._exit(status)  # other threads would keep the process running
     sys.exit(status)
 
 
@@ -377,7 +377,7 @@ def _file_handler(component: Component) -> logging.Handler:
     from multilang.helpers.private import open_file
 
     class OwnFile(RotatingFileHandler):
-        """A log that its user alone may read, and that no link leads elsewhere: its name can be guessed."""
+        """A log that only its user may read, and that is no link: its name can be guessed."""
 
         def _open(self) -> Any:
             return open(
@@ -414,7 +414,7 @@ def attach(component: Component, link: Any, conf: Any, context: Any) -> None:
 
 
 def handle_exception(component: Component, error: BaseException) -> None:
-    """Let a component handle an exception of its own: it reports it, and fails its tuples."""
+    """Call a component's handler of an exception, which reports it and fails its tuples."""
     component._handle_run_exception(error)
 
 

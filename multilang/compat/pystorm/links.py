@@ -8,7 +8,7 @@ from collections import deque
 from multilang.compat.pystorm.bolt import BatchingBolt, Bolt, value_types
 from multilang.compat.pystorm.component import Component, Tuple, attach, handle_exception
 from multilang.compat.pystorm.spout import Spout
-from multilang.compat.values import as_simplejson_sends, nowhere
+from multilang.compat.values import as_simplejson_sends, unsubscribed
 from multilang.component.errors import ConfigError
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
 from multilang.settings import MILD, value
@@ -48,7 +48,7 @@ class Link:
     Attributes:
         sends_itself: Whether calls go to the collector at once; no when the user's class overrides ``send_message``.
         dying: Whether an exception that ends the task is handled.
-        goes_nowhere: Whether an emit was refused for a number of values that nobody would notice; see nowhere.
+        is_unsubscribed: Whether an emit was refused only for its number of values; see unsubscribed.
         task_ids: The task ids of the last emit that was sent by ``perform``.
     """
 
@@ -58,14 +58,14 @@ class Link:
         self._shared = collector
         self.sends_itself = type(component).send_message is Component.send_message
         self.dying = False
-        self.goes_nowhere = nowhere(context)
+        self.is_unsubscribed = unsubscribed(context)
         self.task_ids: Any = None
         if value(conf, MILD):
             component.exit_on_exception = False
         attach(component, self, conf, context)
 
     def perform(self, message: dict[str, Any]) -> None:
-        """Do what a message of the multi-lang protocol says.
+        """Carry out a message of the multi-lang protocol.
 
         Raises:
             ValueError: There is no such command.
@@ -93,7 +93,7 @@ class Link:
             raise error
 
     def set_up_logging(self, logger: logging.Logger, handler: Any, level: int, form: str | None) -> None:
-        """Send the component's records where the conf says.
+        """Send the component's records to the log of the conf.
 
         Args:
             logger: The component's logger.
@@ -154,7 +154,7 @@ class BoltLink(Link):
         """Return the functions that run one tuple and one tick, by the names of the methods that they call.
 
         Args:
-            bolt: The bolt, after its ``initialize``, which may have put others in the place of its methods.
+            bolt: The bolt, after its ``initialize``, which may have replaced its methods.
         """
         acks = not isinstance(bolt, BatchingBolt)
         return {name: self._executor(bolt, getattr(bolt, name), acks) for name in ("process", "process_tick")}
@@ -207,7 +207,7 @@ class BoltLink(Link):
         return call
 
     def _made_emit(self, bolt: Bolt, collector: BoltCollector) -> Callable[..., Any]:
-        state, emit, received, goes_nowhere = self.state, collector.emit, self._received, self.goes_nowhere
+        state, emit, received, is_unsubscribed = self.state, collector.emit, self._received, self.is_unsubscribed
 
         def send(
             tup: Any, stream: Any = None, anchors: Any = None, direct_task: Any = None, need_task_ids: bool = False
@@ -227,14 +227,14 @@ class BoltLink(Link):
             except UnserializableValue:
                 return emit(_converted(tup), stream, anchors, direct_task, need_task_ids)
             except LocalProtocolError:
-                if not goes_nowhere(tup, stream):
+                if not is_unsubscribed(tup, stream):
                     raise
                 return [] if need_task_ids else None
 
         return send
 
     def _executor(self, bolt: Bolt, call: Callable[[Any], None], acks: bool) -> Callable[[Any], None]:
-        """Return the function that runs one tuple through ``call``, and acks it if ``acks`` and the bolt say so."""
+        """Return the function that runs one tuple through ``call``, and acks it if ``acks`` and ``auto_ack`` are set."""
         state, held, types, failed = self.state, self._held, self._types, self.failed
         lib_ack = self._shared.ack  # type: ignore[attr-defined]
         own_ack = None if self.sends_itself and type(bolt).ack is Bolt.ack else bolt.ack
@@ -266,8 +266,8 @@ class BoltLink(Link):
 class SpoutLink(Link):
     """The connection of a spout; see Link.
 
-    Storm listens to a spout only while it answers a command. What is emitted at another time, in ``initialize`` or in
-    another thread, is kept and goes with the next command.
+    Storm listens to a spout only while it answers a command. A tuple emitted at another time, in ``initialize`` or in
+    another thread, is queued for the next command.
 
     Attributes:
         emit: Spout.emit.
@@ -277,7 +277,7 @@ class SpoutLink(Link):
     def __init__(self, spout: Spout, collector: SpoutCollector, conf: dict[str, Any], context: Any) -> None:
         super().__init__(spout, collector, conf, context)
         self.listening = False
-        self._kept: deque[tuple[Any, ...]] = deque()
+        self._queued: deque[tuple[Any, ...]] = deque()
         self._thread = get_ident()
         self._emit = collector.emit
         if self.sends_itself and type(spout).emit is Spout.emit:
@@ -286,15 +286,15 @@ class SpoutLink(Link):
     def emit(
         self, tup: Any, tup_id: Any = None, stream: Any = None, direct_task: Any = None, need_task_ids: bool = False
     ) -> Any:
-        """Send a tuple, or keep it until Storm listens."""
+        """Send a tuple, or queue it until Storm listens."""
         if not (self.listening and get_ident() == self._thread):
             if need_task_ids:
                 raise LocalProtocolError(
                     f"{type(self._component).__name__} waits for task ids while Storm does not listen to it; emit with "
                     "need_task_ids in next_tuple, ack, fail, activate or deactivate"
                 )
-            kept = list(tup) if isinstance(tup, list) else tup
-            self._kept.append((kept, tup_id, stream, direct_task))
+            values = list(tup) if isinstance(tup, list) else tup
+            self._queued.append((values, tup_id, stream, direct_task))
             return None
         return self._send(tup, tup_id, stream, direct_task, need_task_ids)
 
@@ -315,8 +315,8 @@ class SpoutLink(Link):
         self._thread = get_ident()
         self.listening = True
         try:
-            while self._kept:
-                self._send(*self._kept.popleft())
+            while self._queued:
+                self._send(*self._queued.popleft())
             call(*args)
         except Exception as error:  # noqa: BLE001 - user code: handled as pystorm does
             self.failed(error)
@@ -329,8 +329,8 @@ class SpoutLink(Link):
         except UnserializableValue:
             return self._emit(_converted(tup), as_simplejson_sends(tup_id), stream, direct_task, need_task_ids)
         except LocalProtocolError:
-            if tup_id is not None or not self.goes_nowhere(tup, stream):
-                raise  # nothing would tell the spout that its tuple is done
+            if tup_id is not None or not self.is_unsubscribed(tup, stream):
+                raise  # the spout would never get an ack of its tuple
             return [] if need_task_ids else None
 
 
@@ -343,7 +343,7 @@ def _converted(tup: Any) -> list[Any]:
 
 
 def _check(component: Component) -> None:
-    """Raise ConfigError for a component that replaces pystorm's own loop, which nothing calls here."""
+    """Raise ConfigError for a component that overrides a part of pystorm's own loop, which does not run here."""
     for base in type(component).__mro__:
         if not base.__module__.startswith(_LAYER):
             for name in _LOOPS:

@@ -71,10 +71,10 @@ class Spout(Component):
 
 
 class ReliableSpout(Spout):
-    """A spout that emits a failed tuple again, at once and at most ``max_fails`` times.
+    """A spout that replays a failed tuple, at once and at most ``max_fails`` times.
 
     Attributes:
-        max_fails: How often a tuple is emitted again; after that it counts as acked.
+        max_fails: The most replays of a tuple; after that it counts as acked.
         failed_tuples: The number of failures by message id.
         unacked_tuples: The arguments of each emit that is not acked yet, by message id.
     """
@@ -94,11 +94,11 @@ class ReliableSpout(Spout):
             self.logger.error("Received ack for unknown tuple ID: %r", tup_id)
 
     def fail(self, tup_id: Any) -> None:
-        kept = self.unacked_tuples.get(tup_id)
-        if kept is None:
+        emitted = self.unacked_tuples.get(tup_id)
+        if emitted is None:
             self.logger.error("Received fail for unknown tuple ID: %r", tup_id)
         elif self.failed_tuples[tup_id] < self.max_fails:
-            tup, stream, direct_task, need_task_ids = kept
+            tup, stream, direct_task, need_task_ids = emitted
             self.emit(tup, tup_id=tup_id, stream=stream, direct_task=direct_task, need_task_ids=need_task_ids)
             self.failed_tuples[tup_id] += 1
         else:

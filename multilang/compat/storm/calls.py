@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 json_encode = json.dumps
 json_decode = json.loads
-_task: Any = None  # of this process's component; of the one that is called, where several live in one process
+_task: Any = None  # of this process's component; with several in one process, of the one that is called
 
 
 def enter(task: Any) -> None:
@@ -37,7 +37,7 @@ def emit(*args: Any, **kwargs: Any) -> Any:
     """Send a tuple: ``emit(values, stream, anchors)`` in a bolt, ``emit(values, stream, id)`` in a spout.
 
     Returns:
-        The ids of the tasks that it goes to, which are waited for when they are looked at.
+        The ids of the tasks that it goes to, which are waited for on their first use.
     """
     return current().emit(*args, **kwargs)
 

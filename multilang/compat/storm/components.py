@@ -38,7 +38,7 @@ class _Runnable:
 
 
 class Bolt(_Runnable):
-    """A bolt that anchors, acks and fails by itself; ticks come to ``process``, too."""
+    """A bolt that anchors, acks and fails by itself; ``process`` gets ticks, too."""
 
     def initialize(self, stormconf: Any, context: Any) -> None:
         """Prepare for tuples: called once, before anything else."""

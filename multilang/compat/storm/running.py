@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from multilang.compat.adapters import Adapter, around, own
 from multilang.compat.storm import components
 from multilang.compat.storm.calls import enter
-from multilang.compat.values import as_simplejson_sends, nowhere
+from multilang.compat.values import as_simplejson_sends, unsubscribed
 from multilang.component import bolt as own_bolt
 from multilang.component import spout as own_spout
 from multilang.component.errors import ConfigError
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class TaskIds(Sequence):  # type: ignore[type-arg]
-    """A list of task ids, which is waited for only when it is looked at.
+    """A list of task ids, which is waited for only on its first use.
 
     Args:
         wait: Waits until ``tasks`` is set.
 
     Attributes:
-        tasks: The ids; None until they have come.
+        tasks: The ids; None until they arrive.
     """
 
     __slots__ = ("_wait", "tasks")
@@ -42,7 +42,7 @@ class TaskIds(Sequence):  # type: ignore[type-arg]
         self.tasks: list[int] | None = None
 
     def __call__(self, tasks: list[int]) -> None:
-        """Take the ids, when they come."""
+        """Set the ids, when they arrive."""
         self.tasks = tasks
 
     def fetched(self) -> list[int]:
@@ -76,7 +76,7 @@ class BoltTask:
 
     def __init__(self, collector: Any, context: Any, is_basic: bool) -> None:
         self.collector = collector
-        self._goes_nowhere = nowhere(context)
+        self._is_unsubscribed = unsubscribed(context)
         self.held: dict[str, Any] = {}  # the tuples that are neither acked nor failed, by id
         self._is_basic = is_basic
         self._anchor: Any = []  # a basic bolt's tuple in process, as the engine delivered it
@@ -94,7 +94,7 @@ class BoltTask:
         except UnserializableValue:
             return self._asking(as_simplejson_sends(tup), stream, anchors, directTask)
         except LocalProtocolError:
-            if not self._goes_nowhere(tup, stream):
+            if not self._is_unsubscribed(tup, stream):
                 raise
             return []
 
@@ -136,22 +136,22 @@ class BoltTask:
 class SpoutTask:
     """The calls of a running spout; see BoltTask.
 
-    Storm listens to a spout only while it answers a command. What is emitted at another time is kept, and goes with the
-    next command.
+    Storm listens to a spout only while it answers a command. A tuple emitted at another time is queued for the next
+    command.
     """
 
     def __init__(self, collector: Any) -> None:
         self.collector = collector
         self.listening = False
         self._thread = get_ident()
-        self._kept: deque[tuple[Any, ...]] = deque()
+        self._queued: deque[tuple[Any, ...]] = deque()
         self._asking = _asking(collector)
 
     def emit(self, tup: Any, stream: Any = None, id: Any = None, directTask: Any = None) -> Any:  # noqa: N803
         """See storm.emit."""
         if not (self.listening and get_ident() == self._thread):
             ids = TaskIds(_too_early)
-            self._kept.append((list(tup) if isinstance(tup, list) else tup, stream, id, directTask))
+            self._queued.append((list(tup) if isinstance(tup, list) else tup, stream, id, directTask))
             return ids
         return self._send(tup, stream, id, directTask)
 
@@ -161,8 +161,8 @@ class SpoutTask:
         self._thread = get_ident()
         self.listening = True
         try:
-            while self._kept:
-                self._send(*self._kept.popleft())
+            while self._queued:
+                self._send(*self._queued.popleft())
             call(*args)
         finally:
             self.listening = False
@@ -184,7 +184,7 @@ class BoltAdapter(Adapter, own_bolt.Bolt):
         task = BoltTask(self._collector, context, isinstance(bolt, components.BasicBolt))
         enter(task)
         bolt.initialize(conf, context)
-        execute = task.executor(bolt, self)  # of what initialize may have put in the place of process
+        execute = task.executor(bolt, self)  # after initialize, which may have replaced process
         for name in ("process", "process_tick"):
             setattr(self, name, execute)
 
@@ -247,7 +247,7 @@ def adapted(
 
 
 def _asking(collector: Any) -> Callable[..., Any]:
-    """Return an emit that returns the task ids: at once if the engine knows them, else when they are looked at."""
+    """Return an emit that returns the task ids: at once if the engine knows them, else on their first use."""
     emit = collector.emit
     wait = getattr(collector, "await_task_ids", None)
     if getattr(collector, "knows_tasks", False) or wait is None:
@@ -266,4 +266,4 @@ def _asking(collector: Any) -> Callable[..., Any]:
 
 
 def _too_early(_: TaskIds) -> None:
-    raise ConfigError("the task ids of what a spout emits in initialize() or in another thread are not known there")
+    raise ConfigError("the task ids of a spout's emit in initialize() or in another thread are not known there")

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 def own_topology(declared: Any, name: str | None = None, environment: str | None = None) -> Topology:
     """Return a topology of the DSL as one of this library.
 
-    In a project, its environment's conf comes first, which the topology's own overrides.
+    In a project, the topology's own conf overrides the environment's.
 
     Args:
         declared: The class.
         name: The topology's name; None is the name of the class's module.
-        environment: The environment whose conf and numbers of tasks count; None is that of ``MULTILANG_ENVIRONMENT``, or the
-            only one of the project.
+        environment: The environment with the conf and the numbers of tasks; None is that of ``MULTILANG_ENVIRONMENT``, or
+            the only one of the project.
 
     Raises:
         TopologyError: It has serialized Java objects or groupings in Java, or lacks the environment; or it can't run.

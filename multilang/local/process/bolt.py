@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from multilang.local.process.host import TaskHost
     from multilang.local.process.spout import ProcessSpoutTask
 
-_LOOKS = 2  # one each second, until a program that answers no heartbeat is given tuples all the same
+_LOOKS = 2  # one each second, until a program that answers no heartbeat gets tuples all the same
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
 
 
@@ -74,13 +74,13 @@ class ProcessBoltTask(ProcessTask):
         self.idle = 0
         self._looks = 0  # at a program that is ready, and has not answered any heartbeat
         self._asked_at: float | None = None  # the time of the oldest heartbeat that it has not answered
-        self._worked_at = 0.0  # when it finished one last that is not IDLE
-        self._timers_at: float | None = None  # when it said that it has timers to be waited for; None for none
+        self._worked_at = 0.0  # when it last finished one that is not IDLE
+        self._timers_at: float | None = None  # when it reported timers to be waited for; None for none
         self._timers_count = False  # they were set for a tuple that is not IDLE, or at the start
         component: Any = plan.spec.component
         self._commits = getattr(component, "commits", False)
         self._own_streams = component.own_streams if self._commits else ()
-        self._got_at = float("-inf")  # when it got something last that may have changed its state, if that is committed
+        self._got_at = float("-inf")  # when it last got something that may have changed its state, if that is committed
         self.holds_tuples = getattr(innermost(component), "holds_tuples", False)
         self.full = False
         self.limit = plan.settings.max_shellbolt_pending
@@ -104,7 +104,7 @@ class ProcessBoltTask(ProcessTask):
         if not queue or program is None or not program.takes_more():
             return
         if not self.answered:
-            return  # it may die while it starts: no tuple may die with it, nor be the cause
+            return  # it may die while it starts: no tuple may be lost with it, nor be the cause
         new_id = self.host.new_id
         unfinished = self.unfinished
         say = self.conn.tuple_text
@@ -154,12 +154,12 @@ class ProcessBoltTask(ProcessTask):
     def asked_at(self) -> float | None:
         return self._asked_at
 
-    def look_after(self) -> None:
+    def check(self) -> None:
         """Send a heartbeat each second, and end a child that has been silent for too long."""
-        super().look_after()
+        super().check()
         if self.ready and not self.answered and isinstance(self.plan.spec.component, ShellComponent):
             self._looks += 1
-            if self._looks >= _LOOKS:  # it passes heartbeats over; Storm would not even wait
+            if self._looks >= _LOOKS:  # it ignores heartbeats; Storm would not even wait
                 self.answered = True
                 self.host.dirty.add(self)
         if self.program is not None and self.program.ready and self.program.reading:
@@ -185,7 +185,7 @@ class ProcessBoltTask(ProcessTask):
                 return
             self._asked_at = None
             if message.busy is not None:
-                self.busy_told = message.busy
+                self.busy_reported = message.busy
             if not self.answered:
                 self.answered = True
                 self.host.dirty.add(self)  # it may get its tuples now
@@ -283,12 +283,12 @@ class ProcessBoltTask(ProcessTask):
         self.unfinished.clear()
         self.idle = 0
         self._timers_at = None
-        roots.pop(0, None)  # tuples that come of no spout's tuple
+        roots.pop(0, None)  # tuples without a spout's tuple behind them
         for each in roots:
             self.host.fail_root(each)
 
     def waiting_for(self, stale_before: float) -> str:
-        """Return in words what is still to come of it, except tuples older than ``stale_before``; empty for nothing."""
+        """Return in words what it has still to do, except for tuples older than ``stale_before``; empty for nothing."""
         queued = 0
         for _, _, root, edge, tuples in list(self.queue):
             if root != 0 or edge != IDLE:

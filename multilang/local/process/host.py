@@ -92,9 +92,9 @@ class TaskHost(LocalTopology):
 
     @property
     def stale_before(self) -> float:
-        """The time before which a bolt's tuples count as forgotten, since their spout's tuples have timed out.
+        """The time before which a bolt's tuples are stale, since their spout's tuples have timed out.
 
-        If nothing times out, no tuple is ever forgotten.
+        If nothing times out, no tuple is ever stale.
         """
         settings = self.plan.settings
         return self.now - 2 * settings.message_timeout_secs if settings.message_timeouts else 0.0
@@ -106,19 +106,19 @@ class TaskHost(LocalTopology):
         return max((at - secs for _, at, secs in filter(None, lasts)), default=0.0)
 
     def init_root(self, root: int, value: int, task: int) -> None:
-        """Tell the root's acker of a new spout tuple."""
+        """Send the init message of a new spout tuple to the root's acker."""
         self.ackers[root % len(self.ackers)].init(root, value, task)
 
     def ack_root(self, root: int, value: int) -> None:
-        """Tell the root's acker of an acked tuple."""
+        """Send an ack to the root's acker."""
         self.ackers[root % len(self.ackers)].ack(root, value)
 
     def fail_root(self, root: int) -> None:
-        """Tell the root's acker of a failed tuple."""
+        """Send a fail to the root's acker."""
         self.ackers[root % len(self.ackers)].fail(root)
 
     def capture(self, route: Route, values: list[Any]) -> None:
-        """Keep a copy of an emitted tuple."""
+        """Store a copy of an emitted tuple."""
         if route.captured is not None:
             route.captured(LocalTuple(values, route.stream, route.origin))
 

@@ -29,16 +29,16 @@ def _is_block(id: Any) -> bool:
 
 
 class _Carried:
-    """The tuples in flight that blocks carry.
+    """The tuples in flight in blocks.
 
-    A tuple that several blocks carry, one for each of its tasks, is acked when all are, and fails when one fails.
+    A tuple in several blocks, one for each of its tasks, is acked when all blocks are, and fails when one fails.
     """
 
     def __init__(self) -> None:
         self._open: dict[int, list[Any]] = {}  # the spout's number of a tuple -> its message id, and the blocks left
 
     def sent(self, carried: list[list[Any]]) -> None:
-        """Take note of the tuples of a block: each its message id, its number, and the number of its blocks."""
+        """Note the tuples of a block: of each its message id, its number, and the number of its blocks."""
         for id, number, blocks in carried:
             self._open.setdefault(number, [id, blocks])
 
@@ -54,7 +54,7 @@ class _Carried:
                 yield id
 
     def lost(self) -> list[Any]:
-        """Return the message ids of all tuples in flight, and forget them, since their task died."""
+        """Return the message ids of all tuples in flight, and clear them, since their task died."""
         ids = [id for id, _ in self._open.values()]
         self._open.clear()
         return ids
@@ -98,13 +98,13 @@ class ProcessSpoutTask(ProcessTask):
 
     # ---- its input ----
 
-    def tell(self, command: str, id: Any = None) -> None:
+    def order(self, command: str, id: Any = None) -> None:
         """Queue ack, fail, activate or deactivate."""
         self.commands.append((command, id))
         self.host.dirty.add(self)
 
     def doubt(self) -> None:
-        """Forget what it said about being exhausted, and ask it again."""
+        """Ask it again whether it is exhausted."""
         self.idle = 0
         self.exhausted = None
         self._next_at = 0.0
@@ -145,7 +145,7 @@ class ProcessSpoutTask(ProcessTask):
                 return
         else:
             return
-        program.heard_at = self._sent_at = self.host.now
+        program.received_at = self._sent_at = self.host.now
 
     @property
     def wakes_at(self) -> float:
@@ -160,7 +160,7 @@ class ProcessSpoutTask(ProcessTask):
         self.exhausted = None
         self._doubted = False
         if self.host.active:
-            self.tell("activate")
+            self.order("activate")
 
     @property
     def asked_at(self) -> float | None:
@@ -213,7 +213,7 @@ class ProcessSpoutTask(ProcessTask):
     def _synced(self, sync: Sync) -> None:
         self.vain = f"without {self._must_come_to}"
         if sync.busy is not None:
-            self.busy_told = sync.busy
+            self.busy_reported = sync.busy
         if self._doubted:
             self._doubted = False
             self.host.dirty.add(self)
@@ -236,28 +236,28 @@ class ProcessSpoutTask(ProcessTask):
         """Handle an acker's message; a root that is no longer pending timed out before, or its child died."""
         entry = self.pending.remove(root)
         if entry is not None:
-            self._tell_of(entry, ok)
+            self._report(entry, ok)
 
     def expire(self) -> None:
         """Fail the tuples that are older than ``topology.message.timeout.secs``."""
         for entry in self.host.expired(self.plan.id, self.pending):
-            self._tell_of(entry, False, timed_out=True)
+            self._report(entry, False, timed_out=True)
 
-    def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+    def _report(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         id, emitted_at = entry
         if ok and emitted_at:
             self.stats.complete.add(self.host.now - emitted_at)
         self._count_all(id, ok, timed_out)
 
     def _count_all(self, id: Any, ok: bool, timed_out: bool = False) -> None:
-        """Count the tuples of a message, and tell the child of it."""
+        """Count the tuples of a message, and send the ack or fail to the child."""
         if self._blocks is not None and _is_block(id):
             id, carried = id
             for each in self._blocks.settled(carried, ok):
                 self._count(each, ok, timed_out)
         else:
             self._count(id, ok, timed_out)
-        self.tell("ack" if ok else "fail", id)
+        self.order("ack" if ok else "fail", id)
 
     def _count(self, id: Any, ok: bool, timed_out: bool) -> None:
         if ok:
@@ -285,22 +285,22 @@ class ProcessSpoutTask(ProcessTask):
         self.commands.clear()
 
     def waiting_for(self) -> str:
-        """Return in words what is still to come of it, or an empty text."""
+        """Return in words what it has still to do, or an empty text."""
         if self.pending:
             return self.stats.with_failures(f"{self.plan}: {counted(self.in_flight)} neither acked nor failed")
         if not self.ready:
             return f"{self.plan}: its process is being started"
         if self.commands or (self.conn.command not in (None, "next")):
-            return f"{self.plan}: still to be told of {len(self.commands) + 1} tuples"
+            return f"{self.plan}: {len(self.commands) + 1} acks and fails are still to be sent to it"
         if not self._is_active or self.exhausted:
             return ""
         if self.exhausted is False:
-            return self.stats.with_failures(f"{self.plan}: not exhausted, as it says itself")
+            return self.stats.with_failures(f"{self.plan}: not exhausted, its exhausted() returns False")
         return "" if self.idle >= IDLE_ROUNDS else f"{self.plan}: not exhausted, it still emits"
 
 
 class ProcessCheckpointSpoutTask(ProcessSpoutTask):
-    """The task of the checkpoint spout, whose checkpoints are seen from this side, and which is never inactive."""
+    """The task of the checkpoint spout, which is never inactive; checkpoints are measured on this side."""
 
     always = True
 
@@ -321,10 +321,10 @@ class ProcessCheckpointSpoutTask(ProcessSpoutTask):
         super()._emit(emit)
         self.worked = worked
 
-    def _tell_of(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
+    def _report(self, entry: tuple[Any, float], ok: bool, timed_out: bool = False) -> None:
         id = entry[0]
         if self._steps.pop(id, None) == "commit" and ok:
             now = self.host.now
             self.last_checkpoint = (id, now, now - self._began)
             self.worked = True
-        super()._tell_of(entry, ok, timed_out)
+        super()._report(entry, ok, timed_out)

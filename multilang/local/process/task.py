@@ -31,12 +31,12 @@ class ProcessTask(ABC):
 
     Attributes:
         program: The program; None between a death and the next start.
-        conn: The conversation with this program, or with the last one.
+        conn: The connection to this program, or to the last one.
         worked: Whether this program did something beyond the handshake; a spout's: whether it emitted.
         answered: Whether this program answered a heartbeat, so that its start is over.
-        vain: What a program that did not work came to, for a message.
+        vain: The stage at which a program without work died, for a message.
         blocked_by: The number of full queues downstream; while there are any, its output is not read.
-        busy_told: The seconds in which this child was busy, as it said last; None: it did not say.
+        busy_reported: The seconds in which this child was busy by its last report; None: it reported none.
     """
 
     kind: Any = ""
@@ -51,13 +51,13 @@ class ProcessTask(ABC):
         self.answered = False
         self.vain = "at its start"
         self.blocked_by = 0
-        self.busy_told: float | None = None
+        self.busy_reported: float | None = None
         self._restarts = Restarts()
         self._busy_before: float | None = None  # of the programs before this one
         self._complaint = ""  # the last error that this program reported
         self._logger = logging.getLogger(plan.component)
 
-    # ---- a program's life ----
+    # ---- a program's life cycle ----
 
     def start(self) -> None:
         """Start a program and shake hands."""
@@ -86,7 +86,7 @@ class ProcessTask(ABC):
         self.worked = self.answered = False
         self.vain = "at its start"
         self._complaint = ""
-        self._busy_before, self.busy_told = self.busy_secs, None
+        self._busy_before, self.busy_reported = self.busy_secs, None
         self.program.set_reading(not self.blocked_by)
         self.flush()
 
@@ -130,9 +130,9 @@ class ProcessTask(ABC):
 
     @abstractmethod
     def lose(self) -> None:
-        """Drop the tuples that died with the program: a bolt's fail at once, a spout's source must give them again."""
+        """Drop the tuples that died with the program: a bolt's fail at once, a spout's source must redeliver them."""
 
-    def look_after(self) -> None:
+    def check(self) -> None:
         """Check that the program is alive; called each second."""
         if self.program is not None:
             self.program.look()
@@ -145,7 +145,7 @@ class ProcessTask(ABC):
         return self.program is not None and self.program.ready
 
     def flush(self) -> None:
-        """Write to the program as much as it takes, and the rest when it takes more."""
+        """Write to the program as much as it takes, and the rest later."""
         if self.program is not None:
             self.program.write()
 
@@ -154,7 +154,7 @@ class ProcessTask(ABC):
         self.blocked_by += by
         if self.program is not None:
             if not self.blocked_by:
-                self.program.heard_at = self.host.now  # its output was not read meanwhile
+                self.program.received_at = self.host.now  # its output was not read meanwhile
             self.program.set_reading(not self.blocked_by or self.host.ending)
 
     def _print(self, line: str) -> None:
@@ -182,7 +182,7 @@ class ProcessTask(ABC):
         elif isinstance(message, Pid):
             self._logger.info(
                 "Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id}
-            )  # Storm's words
+            )  # Storm's text
             self.started()
 
     @abstractmethod
@@ -191,16 +191,16 @@ class ProcessTask(ABC):
 
     @property
     def busy_secs(self) -> float | None:
-        """The seconds in which its children were busy, as far as they said; None: none of them did."""
-        if self.busy_told is None:
+        """The seconds in which its children were busy, as far as they reported; None: none of them did."""
+        if self.busy_reported is None:
             return self._busy_before
-        return (self._busy_before or 0.0) + self.busy_told
+        return (self._busy_before or 0.0) + self.busy_reported
 
     def count_busy(self) -> None:
-        """Bring the count of busy seconds up to date: a child that owes an answer is busy since it was asked."""
+        """Update the count of busy seconds: a child that owes an answer is busy since it was asked."""
         busy = self.busy_secs
         is_read = self.program is not None and self.program.reading
-        since = self.asked_at if self.busy_told is not None and is_read else None
+        since = self.asked_at if self.busy_reported is not None and is_read else None
         self.stats.busy = busy if busy is None or since is None else busy + max(self.host.now - since, 0.0)
 
     @property
@@ -227,7 +227,7 @@ class ProcessTask(ABC):
         roots: Callable[[], tuple[Any, int]] | None,
         rootless: int = 0,
     ) -> None:
-        """Queue the tuple for its targets, and answer with their ids if they are wanted.
+        """Queue the tuple for its targets, and answer with their ids if asked for.
 
         ``rootless`` is its edge when ``roots`` is None.
         """

@@ -64,10 +64,10 @@ class ProcessTopology(TaskHost):
                 self.timers.every(settings.message_timeout_secs, acker.rotate)
             for spout in self.spouts.values():
                 self.timers.every(spout.plan.settings.message_timeout_secs, spout.expire)
-        self.timers.every(_LOOK_SECS, self._repeats.tell_due)
+        self.timers.every(_LOOK_SECS, self._repeats.report_due)
         self.timers.every(_LOOK_SECS, self._sample)
         for task in self._all:
-            self.timers.every(_LOOK_SECS, task.look_after)
+            self.timers.every(_LOOK_SECS, task.check)
         for bolt in self.bolts.values():
             if bolt.plan.settings.tick_secs:
                 self.timers.every(bolt.plan.settings.tick_secs, bolt.tick)
@@ -93,7 +93,7 @@ class ProcessTopology(TaskHost):
             return
         lines = self.waiting_for
         if until == "drained" and not lines and self._wait_for(lambda: self._drained, time.monotonic() + _LOOK_SECS):
-            return  # it was about to announce it
+            return  # the thread was about to announce it
         raise self._not_met(until, f"{timeout} s", lines or self.waiting_for)
 
     def run_for(self, secs: float) -> None:
@@ -213,16 +213,16 @@ class ProcessTopology(TaskHost):
             while not (self.ending and all(task.program is None for task in self._all)):
                 self._turn()
         except Exception as error:  # a fault of ours: a waiting thread must get it
-            logging.getLogger("multilang.local").exception("topology %r can't go on", self.name)
+            logging.getLogger("multilang.local").exception("topology %r can't continue", self.name)
             with self._changed:
-                self._failure = LocalClusterError(f"topology {self.name!r} can't go on: {error!r}")
+                self._failure = LocalClusterError(f"topology {self.name!r} can't continue: {error!r}")
                 self._failure.__cause__ = error
         finally:
             for task in self._all:
                 if task.program is not None:
                     task.program.end()
             self._release()
-            self._repeats.tell_rest()
+            self._repeats.report_rest()
             with self._changed:
                 self._changed.notify_all()
 
@@ -260,7 +260,7 @@ class ProcessTopology(TaskHost):
         return not self.waiting_for
 
     def _ask_anew(self, asked: list[bool]) -> None:
-        """Ask the spouts again whether they are exhausted: they may have got something new since their last answer."""
+        """Ask the spouts again whether they are exhausted: they may have more since their last answer."""
         self._drained = False
         for spout in self.spouts.values():
             spout.doubt()
@@ -275,19 +275,19 @@ class ProcessTopology(TaskHost):
                     task.start()
             for spout in self.spouts.values():
                 if spout.ready:
-                    spout.tell("activate" if active else "deactivate")
+                    spout.order("activate" if active else "deactivate")
 
     def _end(self) -> None:
-        """Tell the spouts of their deactivation, then send SIGTERM, and SIGKILL to processes that do not end."""
+        """Deactivate the spouts, then send SIGTERM, and SIGKILL to processes that do not end."""
         if self.ending:
             return
         self.ending = True
-        self._end_when_told(self.clock.now() + _DEACTIVATE_SECS)
+        self._end_when_deactivated(self.clock.now() + _DEACTIVATE_SECS)
 
-    def _end_when_told(self, deadline: float) -> None:
+    def _end_when_deactivated(self, deadline: float) -> None:
         busy = [spout for spout in self.spouts.values() if spout.ready and (spout.commands or spout.conn.command)]
         if busy and self.clock.now() < deadline and self._failure is None:
-            self.timers.after(0.005, lambda: self._end_when_told(deadline))
+            self.timers.after(0.005, lambda: self._end_when_deactivated(deadline))
             return
         for task in self._all:
             if task.program is not None:
@@ -307,8 +307,8 @@ def _connect_queues(
 ) -> None:
     """Connect each bolt to the tasks that its full queue makes wait.
 
-    These are the tasks that write to it, except those that its own tuples may come back to, since each would wait for
-    the other; and every spout upstream, which gets no next.
+    These are the tasks that write to it, except those that its own tuples may reach, since each would wait for the
+    other; and every spout upstream, which gets no next.
     """
     after = subscribers(plan.topology.components.values())
     get = {id: behind(after, id) for id in after}

@@ -1,8 +1,8 @@
 """Groupings: the division of a subscription's tuples among the subscriber's tasks. Every engine routes with these.
 
-Each grouping is one class in one file of this package: how it chooses tasks, how it is written for Storm (on the wire,
-as Flux, Thrift and Java text) and in words, and what other parts must know of it. ``KINDS`` names them all. To add one,
-write its file and its row in ``KINDS``; a method on ``BoltDeclarer`` is convenient for users, and not needed:
+Each grouping is one class in one file of this package: its choice of tasks, its forms for Storm (on the wire, as Flux,
+Thrift and Java text) and in words, and its properties for other parts. ``KINDS`` names them all. To add one, write its
+file and its row in ``KINDS``; a method on ``BoltDeclarer`` is convenient for users, and not needed:
 ``declarer.grouping("split", Grouping("by_length", ["word"]))``.
 """
 

@@ -53,7 +53,7 @@ class Grouping:
         is_to_one: Exactly one task, which the grouping chooses, gets each tuple.
         is_to_same: One and the same task gets all tuples, however many there are.
         is_arbitrary: Any task may get any tuple, so that an engine may leave a tuple where it was made.
-        is_near: Tasks in the emitter's own worker come first; which those are is known to engines alone.
+        prefers_local: Tasks in the emitter's own worker are preferred; only engines know these.
         is_stable: Equal values always go to the same tasks.
         is_hashed: The task follows from Storm's hash of the fields' values, by which a task's state can be divided.
 
@@ -73,7 +73,7 @@ class Grouping:
     is_to_one: ClassVar[bool] = True
     is_to_same: ClassVar[bool] = False
     is_arbitrary: ClassVar[bool] = False
-    is_near: ClassVar[bool] = False
+    prefers_local: ClassVar[bool] = False
     is_stable: ClassVar[bool] = False
     is_hashed: ClassVar[bool] = False
 
@@ -87,9 +87,8 @@ class Grouping:
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
         """Return the function that chooses the task ids for each tuple's values.
 
-        It is called once for each source task and subscription. Its result is called for each tuple, so it is a
-        closure that has everything at hand. It returns a tuple or list of task ids, best one that was built in advance:
-        exactly one id if ``is_to_one``.
+        It is called once for each source task and subscription. Its result is called for each tuple, so it is a closure.
+        It returns a tuple or list of task ids, best one that was built in advance: exactly one id if ``is_to_one``.
 
         Args:
             context: The emitting task and its stream.
@@ -176,7 +175,7 @@ class Grouping:
 
     @property
     def is_known(self) -> bool:
-        """True if its type's name stands for its class, so that a process can make it anew from its name and fields."""
+        """True if its class is that of its type's name, so that a process can make it again from its name and fields."""
         return self.type in KINDS and kind_of(self.type) is type(self)
 
     @property
@@ -267,7 +266,7 @@ def chooser(
 
 
 def _compared(choose: Chooser, grouping: Grouping, context: GroupingContext, tasks: Tasks) -> Chooser:
-    """Return the function, and let it choose no other tasks than there are."""
+    """Return the function with a check that it chooses existing tasks only."""
     known = frozenset(tasks)
     is_to_one = grouping.is_to_one
     who = (

@@ -1,4 +1,4 @@
-"""Custom grouping: an object of the user's chooses the tasks."""
+"""Custom grouping: the user's object chooses the tasks."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from multilang.topology.groupings.base import Chooser, Tasks
     from multilang.topology.groupings.own import GroupingContext
 
-# The number of keys that one fields grouping remembers. When it is full, it is emptied: there may be endlessly many
-# keys.
+# The size of one fields grouping's cache of keys, which is cleared when it is full: there may be endlessly many keys.
 CACHED_KEYS = 65536
 
 
@@ -79,9 +78,9 @@ def _by_hash(indexes: Sequence[int], tasks: Tasks) -> Chooser:
 
 
 class _Places(dict["Hashable", "Tasks"]):
-    """The task of each key; only keys that consist of ``str`` are remembered.
+    """The task of each key; only keys that consist of ``str`` are cached.
 
-    1, 1.0 and True are the same key in a dict but three different values in Java, so they are worked out each time.
+    1, 1.0 and True are the same key in a dict but three different values in Java, so they are hashed each time.
     """
 
     __slots__ = ("single", "tasks")

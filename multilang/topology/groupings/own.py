@@ -1,4 +1,4 @@
-"""A user's own grouping: the class that it extends, and the surroundings that it is given."""
+"""A user's own grouping: the class that it extends, and its context."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class GroupingContext:
-    """The surroundings of a grouping: one for each source task and subscription.
+    """The context of a grouping: one for each source task and subscription.
 
     Attributes:
         component: The component whose tuples are divided.

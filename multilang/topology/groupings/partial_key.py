@@ -28,7 +28,7 @@ _CLASS = "org.apache.storm.grouping.PartialKeyGrouping"
 class PartialKeyGrouping(Grouping):
     """Sends each tuple to the less used of its key's two tasks: a fields grouping that balances skewed keys.
 
-    To Storm it is a custom grouping, of a class that Storm brings.
+    To Storm it is a custom grouping, of one of Storm's own classes.
     """
 
     __slots__ = ()

@@ -59,8 +59,8 @@ class LocalOrShuffleGrouping(Grouping):
     storm_method = "localOrShuffleGrouping"
     is_trusted = True
     is_arbitrary = True
-    is_near = True
+    prefers_local = True
 
     def choose_by(self, context: GroupingContext, tasks: Tasks) -> Chooser:
-        near = tuple(task for task in tasks if task in context.local_tasks)
-        return in_turn(near or tasks, context.random)
+        local = tuple(task for task in tasks if task in context.local_tasks)
+        return in_turn(local or tasks, context.random)

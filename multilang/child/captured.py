@@ -1,4 +1,4 @@
-"""Text that user code writes to standard output and standard error, on its way into Storm's log."""
+"""Text that user code writes to standard output and standard error, captured for Storm's log."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from multilang.protocol import ChildConnection
 
-_MAX_LINE = 8192  # bytes of stray text in one line of the log
+_MAX_LINE = 8192  # bytes of captured text in one line of the log
 _MAX_WAITING = 8 * 1024 * 1024  # characters of log that may wait for a parent that does not read
 INFO, WARN = 2, 3
 
 
-class Stray:
-    """Text that was written to a standard stream, on its way into the log line by line.
+class CapturedStream:
+    """A standard stream whose text is logged line by line.
 
     Args:
-        fd: The reading end of the pipe that stands for the stream.
+        fd: The reading end of the pipe that replaces the stream.
         name: The stream's name in ``sys``.
         level: The level of its lines in Storm's log.
-        connection: The conversation.
+        connection: The connection.
 
     Attributes:
         held: A line that has not ended.
@@ -64,7 +64,7 @@ class Stray:
             return True
 
     def drain(self) -> None:
-        """Log all that is in the pipe now, however much of it waits."""
+        """Log all that is in the pipe now, even if the parent does not read."""
         while self.pump():
             pass
         self.waiting = 0
@@ -83,20 +83,20 @@ class Stray:
             if self.held:
                 self._log(self.held)
                 self.held = b""
-            self._say_what_was_left_out()
+            self._log_omitted()
 
     def _log(self, line: bytes) -> None:
         if self.is_full:
             self._dropped += len(line) + 1
             return
-        self._say_what_was_left_out()
+        self._log_omitted()
         for start in range(0, len(line), _MAX_LINE):
             text = line[start : start + _MAX_LINE].decode("utf-8", "backslashreplace").rstrip("\r")
             if text:
                 self.waiting += len(text)
                 self._connection.log(f"{self._name}: {text}", self._level)
 
-    def _say_what_was_left_out(self) -> None:
+    def _log_omitted(self) -> None:
         if self._dropped and not self.is_full:
             self._connection.log(f"{self._name}: {self._dropped} bytes left out, since the log is not read", WARN)
             self._dropped = 0

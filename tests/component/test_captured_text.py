@@ -35,7 +35,7 @@ ABUSE = {
 
 
 @pytest.mark.parametrize(("how", "place"), combined(list(ABUSE), ["process", "initialize", "import"]))
-def test_stray_text_is_logged_and_breaks_nothing(start: Starter, how: str, place: str) -> None:
+def test_text_on_a_standard_stream_is_logged_and_breaks_nothing(start: Starter, how: str, place: str) -> None:
     def at(where: str) -> str:
         return ABUSE[how] if where == place else "pass"
 
