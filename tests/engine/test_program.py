@@ -18,7 +18,8 @@ from multilang.protocol import Log
 SHAKES = """
 import sys
 def say(text): print(text + "\\nend", flush=True)
-while sys.stdin.readline() != "end\\n": pass
+while (line := sys.stdin.readline()) != "end\\n":
+    if not line: sys.exit()  # its owner has ended
 say('{"pid": 1}')
 """
 
