@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.component.errors import ChangedRowsError
 from multilang.helpers.checksums import extended
 from multilang.state.replayable import ReplayableSpout
-from spark_bridge.sources.identity import Comparison, Mark, described
+from spark_bridge.sources.source import Comparison, Mark, described
 from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False

@@ -366,8 +366,7 @@ class PartitionSpout(OverSource, Spout):
         """Write how far each partition is acked, first to the store and then to the source."""
         if not self._begun:
             return
-        from spark_bridge.sources.identity import Mark
-        from spark_bridge.sources.source import Progress
+        from spark_bridge.sources.source import Mark, Progress
 
         marks = dict(self._positions)
         for tup_id in self._pending:
@@ -423,7 +422,7 @@ class PartitionSpout(OverSource, Spout):
         """Return whether it is known by now where to begin."""
         if not self._reader.begun(wait_secs):
             return False
-        from spark_bridge.sources.identity import Sums
+        from spark_bridge.sources.source import Sums
 
         self._positions = dict(self._resume.positions)
         self._saved = {each: mark.watermark for each, mark in self._resume.marks.items()}

@@ -18,8 +18,7 @@ from multilang.transactional.spouts.source import (
     SourceSpout,
     TransactionalSourceSpout,
 )
-from spark_bridge.sources.identity import Comparison, Mark, described
-from spark_bridge.sources.source import Progress
+from spark_bridge.sources.source import Comparison, Mark, Progress, described
 from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False

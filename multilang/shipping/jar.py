@@ -357,9 +357,7 @@ def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
     names = {name.split(".")[1] for name in asked if name.startswith("spark_bridge.")}
     if not names and "spark_bridge" not in asked:
         return []
-    found = [
-        path for path in (bridge / "sources").glob("*.py") if path.stem not in ("live", "publish", "serve", "workers")
-    ]
+    found = [path for path in (bridge / "sources").glob("*.py") if path.stem not in ("live", "publish", "serve")]
     for spouts in (
         bridge / "replayable.py",
         bridge / "transactional.py",

@@ -26,8 +26,7 @@ from spark_bridge.installed import unsuitable
 from spark_bridge.job.plan import as_declared
 from spark_bridge.job.watch import SPARK_ERRORS, collected, raise_readable
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
-from spark_bridge.sources.identity import Comparison, Mark, described
-from spark_bridge.sources.source import PartitionSource
+from spark_bridge.sources.source import Comparison, Mark, PartitionSource, described
 from spark_bridge.sources.values import by_place, converter, exact_rows, in_order, kinds_of
 
 if TYPE_CHECKING:

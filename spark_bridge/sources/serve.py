@@ -17,9 +17,8 @@ from multilang.component.errors import ChangedRowsError, ConnectorError, SourceU
 from multilang.helpers.extras import imported
 from multilang.listening.accepting import Connection, Listener, bind
 from multilang.listening.loops import LoopThread
-from spark_bridge.sources.live import RDDSource
+from spark_bridge.sources.live import RDDSource, Workers
 from spark_bridge.sources.served import MAX_REQUEST, SECRET, STALLED_SECS, Channel, ServedSource, secret
-from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

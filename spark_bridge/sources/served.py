@@ -22,7 +22,7 @@ from multilang.component.errors import ChangedRowsError, ConnectorError, SourceU
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import SECRET_FILE
 from spark_bridge.sources.blocks import Block, BlockSource, Chains, chain_of
-from spark_bridge.sources.identity import Comparison, Mark
+from spark_bridge.sources.source import Comparison, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

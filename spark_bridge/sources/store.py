@@ -22,7 +22,7 @@ from multilang.store.errors import FencedError
 from multilang.store.interface import Store, unheard
 from multilang.store.opening import open_store
 from multilang.store.settings import state_file, url_of
-from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
+from spark_bridge.sources.source import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -244,16 +244,6 @@ def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:
     if conf.get(COMMON) is not None:
         return open_store(conf[COMMON], conf)
     return open_store(f"sqlite://{state_file('watermarks', 'sources')}", conf, STORE)
-
-
-def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of a class, since it stands for one
-    """Return the store in an SQLite file, which must be on a disk of this machine.
-
-    Args:
-        path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
-            without that, in the user's folder for state.
-    """
-    return marks_store(None if path is None else f"sqlite://{path}", {})
 
 
 def place_of_group(group: str) -> str:

@@ -152,7 +152,7 @@ exec {sys.executable} "$@"
         query.wait(timeout=patient(300))
     assert state_of(place) == words_of(20)
     assert first.is_dir()
-    assert [each.message for each in caplog.records if "is started again from its checkpoint" in each.message]
+    assert [each.message for each in caplog.records if "is restarted from its checkpoint" in each.message]
 
 
 def test_bolts_get_the_values_that_a_spout_without_a_source_emitted(spark: SparkSession, tmp_path: Path) -> None:
