@@ -31,7 +31,7 @@ def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
 
 
 def positions_at(marks: Mapping[int, Mark], source: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
-    """Return the position of each of a spout's tasks, when ``source`` was read as far as ``marks`` says."""
+    """Return the position of each of a spout's tasks, when ``source`` was read up to ``marks``."""
     return [
         _position({each: mark for each, mark in marks.items() if each % tasks == task}, source, task, tasks)
         for task in range(tasks)

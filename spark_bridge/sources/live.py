@@ -1,6 +1,6 @@
 """The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
 
-A job on one partition brings some of its blocks: one at first, so that the first row comes soon, then more and more.
+A job on one partition brings some of its blocks: one at first, so that the first row arrives soon, then more and more.
 They are read ahead in a thread while the blocks before are used, and the next partition is begun meanwhile. Short
 partitions are begun together by one job. The
 executors turn rows into text, so that the driver only passes bytes on. When a partition turns out to be long, the
@@ -55,7 +55,7 @@ class RDDSource(BlockSource):
     Args:
         rows: The RDD or DataFrame.
         fields: The names of a row's values. A DataFrame has its own; by default a row of an RDD is one value, "value".
-        name: The source's name. Give a later run over the same rows the same name, for spouts to go on where they
+        name: The source's name. Give a later run over the same rows the same name, for spouts to resume where they
             stopped.
         persist: True: from the start; False: never; None: when a partition turns out to be long; or a StorageLevel.
         block_rows: The number of rows that are sent to a spout's process at once.
@@ -170,7 +170,7 @@ class RDDSource(BlockSource):
                 pass  # it was closed meanwhile, and takes no more jobs
 
     def finished(self, partition: int) -> None:
-        """Free what is kept of a partition here, because all its rows are acked.
+        """Free what is held of a partition, because all its rows are acked.
 
         Args:
             partition: The partition's number.
@@ -198,7 +198,7 @@ class RDDSource(BlockSource):
 
     def __reduce__(self) -> Any:
         raise ConnectorError(
-            "an RDDSource lives in the Spark driver and can't be given to another process; "
+            "an RDDSource is in the Spark driver and can't be given to another process; "
             "serve(rdd).source can: it reads from here over a socket"
         )
 
@@ -340,7 +340,7 @@ class _Share:
     def __init__(self, source: RDDSource, partition: int) -> None:
         self._source = source
         self._partition = partition
-        self._block: Future[Block] = Future()  # of its own, so that the blocks of others are not kept with it
+        self._block: Future[Block] = Future()  # of its own, so that the blocks of others are not held with it
 
     def take(self, job: Future[list[Block]], place: int) -> None:
         """Take the block at this place of what a job brought, which has ended."""
@@ -413,14 +413,14 @@ class _PartitionReader:
                     job = self._start(index)
             if job.start <= index < job.start + job.number:
                 self._take(job)
-            else:  # a row that failed long ago gets a job of its own, so that reading ahead goes on undisturbed
+            else:  # a row that failed long ago gets a job of its own, so that reading ahead is undisturbed
                 block = self._source.run(self._partition, index, 1)[0]
                 return block if block.index == index else None
 
     def prepare(self, index: int) -> None:
         """Begin to read from here, if nothing is read yet.
 
-        As nobody waits for the first row, the job brings as much as it may.
+        As no reader waits for the first row, the job brings as much as it may.
         """
         with self._lock:
             if self._job is None and not self._blocks and self._end is None:
@@ -430,7 +430,7 @@ class _PartitionReader:
     def _start(self, index: int) -> _Job:
         """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
-        first, self._first = self._first, None  # of no use to who begins further on
+        first, self._first = self._first, None  # of no use for a later index
         if index == 0 and first is None:
             first = source.begin(partition)
         if index == 0 and first is not None:

@@ -309,7 +309,7 @@ class Mark:
 
 
 def described(source: PartitionSource) -> dict[str, Any]:
-    """Return what is kept of a source beside checksums.
+    """Return what is stored of a source beside checksums.
 
     ``identity`` and ``form`` are compared; the rest is for messages.
     """
@@ -326,14 +326,14 @@ class Comparison:
     """Compares a source with the rows that were read of it before, piece by piece.
 
     Attributes:
-        about: The description of the source that is kept from now on.
+        about: The description of the source to store from now on.
         totals: Partition -> the checksum of its rows up to its mark, of partitions that were compared so far.
     """
 
     def __init__(self, source: PartitionSource, marks: Mapping[int, Mark], reader: str, anew: str) -> None:
         """Compare nothing yet.
 
-        ``reader``: who read the rows before, for messages; ``anew``: what to give instead to begin anew.
+        ``reader``: the reader of the rows before, for messages; ``anew``: what to give instead to begin again.
         """
         self.about = described(source)
         self.totals: dict[int, int] = {}
@@ -418,9 +418,9 @@ class Comparison:
         of = "" if read is None else f"of partition {read} "
         raise ChangedRowsError(
             f"partition {partition} of the source {self.about['name']!r}{counts} {what}: it is not the one of which "
-            f"{mark.watermark:,} rows {of}were read by {self._reader}, and to go on there would lose rows or give them twice. Give it "
-            "the same rows, in the same partitions and the same order; what is new comes behind them. Rows without an order, "
-            f"as a shuffle leaves them, are sorted, checkpointed or published first. Or begin anew, with {self._anew}"
+            f"{mark.watermark:,} rows {of}were read by {self._reader}, and to continue there would lose rows or give them twice. Give it "
+            "the same rows, in the same partitions and the same order; new rows follow behind them. Rows without an order, "
+            f"as a shuffle leaves them, are sorted, checkpointed or published first. Or begin again, with {self._anew}"
         )
 
 
@@ -482,7 +482,7 @@ class Sums:
         return place, total
 
     def _sum_up(self, partition: int, start: int, rows: Sequence[Row]) -> None:
-        """Keep only checksums of these rows."""
+        """Replace these rows by their checksums."""
         self._rows -= len(rows)
         places, totals = self._marks[partition]
         end = start + len(rows)

@@ -282,7 +282,7 @@ def test_at_most_so_many_rows_are_under_way() -> None:
 
 
 def test_the_source_may_come_with_the_conf() -> None:
-    with pytest.raises(ConfigError, match=r"say its fields: fields=\[\.\.\.\]"):
+    with pytest.raises(ConfigError, match=r"give its fields: fields=\[\.\.\.\]"):
         through(PartitionSpout())
     topology = through(PartitionSpout(fields=["n"]))
     with (
