@@ -214,7 +214,7 @@ def pack(
         The topology with its files.
 
     Raises:
-        ShippingError: Something can't be shipped; the text says what to do.
+        ShippingError: Something can't be shipped; the text has what to do.
         TopologyError: No process could import the topology.
     """
     check_shippable(topology)
