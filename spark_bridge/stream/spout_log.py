@@ -233,7 +233,7 @@ class Handover:
             row = self._states.followed(spout, log.id)
             if row is None:
                 raise TopologyError(
-                    f"the state in {self._states.describe()} has passed_rows on without this query, and spout {spout!r} with it, so that "
+                    f"the state in {self._states.describe()} has advanced without this query, and spout {spout!r} with it, so that "
                     f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
                     "spouts resume where the state is"
                 )
