@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.serve import Served, serve
     from spark_bridge.sources.served import ServedSource
     from spark_bridge.sources.source import ListSource, PartitionSource, Progress
-    from spark_bridge.sources.store import SQLiteStore, forget_progress, rename_progress
+    from spark_bridge.sources.store import forget_progress, rename_progress
     from spark_bridge.spout import PartitionSpout, open_source
     from spark_bridge.transactional import OpaqueTransactionalPartitionSpout, TransactionalPartitionSpout
 
@@ -33,7 +33,6 @@ __all__ = [
     "PublishedSource",
     "RDDSource",
     "ReplayablePartitionSpout",
-    "SQLiteStore",
     "Served",
     "ServedSource",
     "SourceUnavailable",
@@ -56,7 +55,7 @@ __getattr__, __dir__ = lazily(
         "spark_bridge.sources.serve": ("Served", "serve"),
         "spark_bridge.sources.served": ("ServedSource",),
         "spark_bridge.sources.source": ("ListSource", "PartitionSource", "Progress"),
-        "spark_bridge.sources.store": ("SQLiteStore", "forget_progress", "rename_progress"),
+        "spark_bridge.sources.store": ("forget_progress", "rename_progress"),
         "spark_bridge.spout": ("PartitionSpout", "open_source"),
         "spark_bridge.transactional": ("OpaqueTransactionalPartitionSpout", "TransactionalPartitionSpout"),
     },

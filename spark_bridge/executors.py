@@ -24,7 +24,7 @@ _PASSING = (
 
 
 def what_is_missing(text: str) -> str | None:
-    """Return what to do when ``text``, the error of a failed job, says that a module was not found; otherwise None."""
+    """Return what to do when ``text``, the error of a failed job, is about a missing module; otherwise None."""
     missing = _NO_MODULE.search(text)
     if missing is None:
         return None
@@ -39,7 +39,7 @@ def what_is_missing(text: str) -> str | None:
 
 
 def why_none_runs(text: str) -> str | None:
-    """Return what to do when ``text``, the error of a failed job, says that the executors can't run their Python; otherwise None."""
+    """Return what to do when ``text``, the error of a failed job, is about executors that can't run their Python; otherwise None."""
     from pyspark import SparkContext
 
     active = SparkContext._active_spark_context
@@ -83,9 +83,9 @@ def without_traces(text: str) -> str:
 def source_error(error: Exception, what: str) -> ConnectorError:
     """Return the error of a failed job, without Java's and Spark's traces. ``what``: what failed."""
     text = str(error)
-    _, ours, said = text.rpartition("multilang.component.errors.ConnectorError: ")
+    _, ours, message = text.rpartition("multilang.component.errors.ConnectorError: ")
     if ours:
-        return ConnectorError(without_traces(said))
+        return ConnectorError(without_traces(message))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if "Error: " in line or "Exception: " in line]
     if any(word in text for word in _PASSING):

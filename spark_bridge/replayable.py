@@ -5,7 +5,7 @@ from __future__ import annotations
 from multilang.component.errors import ChangedRowsError
 from multilang.helpers.checksums import extended
 from multilang.state.replayable import ReplayableSpout
-from spark_bridge.sources.identity import Comparison, Mark, described
+from spark_bridge.sources.source import Comparison, Mark, described
 from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False
@@ -31,7 +31,7 @@ def marks_of(positions: Iterable[Mapping[str, Any] | None]) -> dict[int, Mark]:
 
 
 def positions_at(marks: Mapping[int, Mark], source: Mapping[str, Any], tasks: int) -> list[dict[str, Any]]:
-    """Return the position of each of a spout's tasks, when ``source`` was read as far as ``marks`` says."""
+    """Return the position of each of a spout's tasks, when ``source`` was read up to ``marks``."""
     return [
         _position({each: mark for each, mark in marks.items() if each % tasks == task}, source, task, tasks)
         for task in range(tasks)

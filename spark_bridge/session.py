@@ -107,12 +107,12 @@ def session(
         lines = [
             line.removeprefix(": ") for line in str(error).splitlines() if not line.startswith("An error occurred")
         ]
-        said = next((line.strip() for line in lines if line.strip()), repr(error))
-        if "gateway" in said:  # Java said why on standard error, or it said nothing
-            said = f"{program} can't run it: Java 17 or newer is needed, and that says {_version(program)}"
-        if "stopped SparkContext" in said:  # how Spark's driver ends when it has waited for a master in vain
-            said = "no such cluster answers there, or it refused"
-        raise SparkJobError(f"Spark can't be started on {master!r}: {said}") from error
+        reason = next((line.strip() for line in lines if line.strip()), repr(error))
+        if "gateway" in reason:  # Java wrote the reason to standard error, or nothing
+            reason = f"{program} can't run it: Java 17 or newer is needed, and that is {_version(program)}"
+        if "stopped SparkContext" in reason:  # how Spark's driver ends when it has waited for a master in vain
+            reason = "no such cluster answers there, or it refused"
+        raise SparkJobError(f"Spark can't be started on {master!r}: {reason}") from error
     try:
         warm_up(made)
         yield made
@@ -125,7 +125,7 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     program = os.path.join(home, "bin", "java") if home else shutil.which("java")
     if program is None:
-        raise SparkJobError("Spark needs Java, 17 or newer: install it, or say where it is in JAVA_HOME")
+        raise SparkJobError("Spark needs Java, 17 or newer: install it, or set JAVA_HOME to its folder")
     if not os.access(program, os.X_OK):
         raise SparkJobError(
             f"JAVA_HOME is {home!r}, and there is no program {program}: set it to the folder of a Java, 17 or newer, or "
@@ -135,8 +135,8 @@ def _java() -> str:
 
 
 def _version(program: str) -> str:
-    said = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    return repr((said.stderr or said.stdout).partition("\n")[0])
+    shown = subprocess.run([program, "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    return repr((shown.stderr or shown.stdout).partition("\n")[0])
 
 
 def _start_jvm(settings: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A spout over a partition source, which emits every row at least once and goes on where it stopped."""
+"""A spout over a partition source, which emits every row at least once and resumes where it stopped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from spark_bridge.sources.source import PartitionSource
     from spark_bridge.sources.store import Marks, Resume
 
-_FIRST_LOOK_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
+_COMPARE_SECS = 2.0  # time that a task's start waits for the comparison with the source that was read before
 
 
 class OverSource:
@@ -65,7 +65,7 @@ class OverSource:
     def _fields_of_source(self) -> list[str]:
         if self._given is None:
             raise ConfigError(
-                f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; say its fields: fields=[...]"
+                f"{type(self).__name__}() takes its source from the conf, {SOURCE!r}; give its fields: fields=[...]"
             )
         source = _opened(self._given)
         try:
@@ -108,7 +108,7 @@ def check_fields(source: PartitionSource, declared: Sequence[str]) -> None:
 
 
 def _checked(group: Any) -> Any:
-    """Return the name of a group, which its component's name follows behind a "/"."""
+    """Return the name of a group, which has no "/", since a "/" and its component's name follow it."""
     if isinstance(group, str) and "/" in group:
         raise ConfigError(
             f"the group {group!r} has a '/', so that its component's progress could be taken for that of another group; "
@@ -124,7 +124,7 @@ class PartitionSpout(OverSource, Spout):
     after ``replay_delay_secs``, which doubles with each failure up to ``max_replay_delay_secs``. After ``max_replays``
     replays ``gave_up`` is called.
 
-    The store keeps how far each partition is acked, so that a task that is started again goes on there. A source that
+    The store has the watermark of each partition, from which a restarted task resumes. A source that
     keeps progress itself, as a served one does, is asked for it, too.
 
     Args:
@@ -134,7 +134,7 @@ class PartitionSpout(OverSource, Spout):
         store: The store of the progress, its URL, or the path of an SQLite file. None: the one that the conf names as
             ``multilang.source.store`` or ``multilang.store``, or else an SQLite file of this user.
         group: The name of the progress. By default each submission has its own; give two submissions the same group for
-            the later one to go on where the earlier one stopped. Without a "/".
+            the later one to resume where the earlier one stopped. Without a "/".
 
     Attributes:
         max_replays: The number of times that a row is replayed; None: until it is acked.
@@ -157,7 +157,7 @@ class PartitionSpout(OverSource, Spout):
     save_secs: float = 1.0
 
     _piece: Piece | None
-    _kept: Marks | None = None
+    _marks: Marks | None = None
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class PartitionSpout(OverSource, Spout):
         try:
             self._start(conf, context)
         except BaseException:
-            self.close()  # nobody else closes a task that could not be started, and its group would stay in use
+            self.close()  # a task that could not be started is not closed, and its group would stay in use
             raise
 
     def next_tuple(self) -> None:
@@ -208,17 +208,17 @@ class PartitionSpout(OverSource, Spout):
             piece = self._piece = self._reader.take()
             self._at = 0
             if piece is None:
-                self._keep_now_and_then()
+                self._save_now_and_then()
                 return
             self._sums.read(piece.partition, piece.offset, piece.rows)
             if piece.last:
                 self._ended.add(piece.partition)
                 self._piece = None
                 if not self._pending:
-                    self._keep()
+                    self._save()
                 return
         self._emit_from(piece)
-        self._keep_now_and_then()
+        self._save_now_and_then()
 
     def ack(self, tup_id: Any) -> None:
         pending = self._pending
@@ -228,7 +228,7 @@ class PartitionSpout(OverSource, Spout):
             self._failures.pop(tup_id, None)
             self._due.pop(tup_id, None)
         if not pending and self._piece is None and self._reader.finished:
-            self._keep()
+            self._save()
 
     def fail(self, tup_id: Any) -> None:
         if tup_id not in self._pending:
@@ -250,9 +250,9 @@ class PartitionSpout(OverSource, Spout):
         closes: list[Callable[[], object]] = []
         reader = getattr(self, "_reader", None)
         if reader is not None:
-            closes += [self._keep, reader.close]
-        if self._kept is not None:
-            closes += [self._kept.release, self._opened.close]
+            closes += [self._save, reader.close]
+        if self._marks is not None:
+            closes += [self._marks.release, self._opened.close]
         close_all(*closes)
 
     @property
@@ -270,7 +270,7 @@ class PartitionSpout(OverSource, Spout):
     # ---- inside ----
 
     def kept_marks(self, conf: Mapping[str, Any], component: str) -> tuple[Store, str] | None:
-        """Return the store with how far the source was read, and the place there; None if no later run goes on from there.
+        """Return the store with the marks, and the place there; None if no later run resumes from them.
 
         Args:
             conf: The spout's conf.
@@ -291,7 +291,7 @@ class PartitionSpout(OverSource, Spout):
         self._begun = False
         self._piece = None
         self._at = 0
-        self._next_keep = monotonic() + self.save_secs
+        self._next_save = monotonic() + self.save_secs
 
     def _start(self, conf: dict[str, Any], context: Context) -> None:
         from multilang.settings import SOURCE_GROUP
@@ -308,16 +308,16 @@ class PartitionSpout(OverSource, Spout):
         run, topology = owner_of(conf)
         group = self._group or _checked(conf.get(SOURCE_GROUP))
         self._opened = marks_store(self._store, conf)
-        self._kept = Marks(self._opened, f"{group or run}/{context.component}")
+        self._marks = Marks(self._opened, f"{group or run}/{context.component}")
         self._resume = self._patiently(lambda: self._claimed(conf, mine))
         if group:
             self._check_renamed(str(group), topology, context)
         self._ended: set[int] = set()
-        self._told: dict[int, tuple[int, bool]] = {}
+        self._reported: dict[int, tuple[int, bool]] = {}
         self._reader: ReadAhead = ReadAhead(
             source, self._resume, self.patience_secs, lambda text: self.log(text, "warn")
         )
-        self._begin(_FIRST_LOOK_SECS)
+        self._begin(_COMPARE_SECS)
 
     def _emit_from(self, piece: Piece) -> None:
         rows, at, partition = piece.rows, self._at, piece.partition
@@ -356,18 +356,17 @@ class PartitionSpout(OverSource, Spout):
                 return True
         return False
 
-    def _keep_now_and_then(self) -> None:
+    def _save_now_and_then(self) -> None:
         now = monotonic()
-        if now >= self._next_keep:
-            self._next_keep = now + self.save_secs
-            self._keep()
+        if now >= self._next_save:
+            self._next_save = now + self.save_secs
+            self._save()
 
-    def _keep(self) -> None:
-        """Write how far each partition is acked, first to the store and then to the source."""
+    def _save(self) -> None:
+        """Write the watermark of each partition, first to the store and then to the source."""
         if not self._begun:
             return
-        from spark_bridge.sources.identity import Mark
-        from spark_bridge.sources.source import Progress
+        from spark_bridge.sources.source import Mark, Progress
 
         marks = dict(self._positions)
         for tup_id in self._pending:
@@ -383,12 +382,12 @@ class PartitionSpout(OverSource, Spout):
                     further[each] = Mark(at, total, self._resume.about)
                     self._saved[each] = at
         if further:
-            self._kept.save(further)  # type: ignore[union-attr]
+            self._marks.save(further)  # type: ignore[union-attr]
         news = []
         for each, mark in marks.items():
             done = each in self._ended and mark == self._positions[each]
-            if self._told.get(each) != (mark, done) and (mark or done):
-                self._told[each] = (mark, done)
+            if self._reported.get(each) != (mark, done) and (mark or done):
+                self._reported[each] = (mark, done)
                 at, total = self._totals[each]
                 news.append(Progress(each, mark, done, total if at == mark else None))
         if news:
@@ -398,32 +397,32 @@ class PartitionSpout(OverSource, Spout):
         from multilang.store.settings import may_return, owner_of
         from spark_bridge.sources.store import Resume
 
-        assert self._kept is not None
-        self._source.follow(self._kept.group)
-        self._kept.claim(mine, *owner_of(conf), lambda text: self.log(text, "warn"), may_return(conf))
-        return Resume(self._source, self._kept, mine)
+        assert self._marks is not None
+        self._source.follow(self._marks.group)
+        self._marks.claim(mine, *owner_of(conf), lambda text: self.log(text, "warn"), may_return(conf))
+        return Resume(self._source, self._marks, mine)
 
     def _check_renamed(self, group: str, topology: str, context: Context) -> None:
-        """Refuse to begin at the beginning beside the progress of a component that the topology does not have any more."""
+        """Refuse to begin anew beside the progress of a component that the topology does not have any more."""
         from spark_bridge.sources.store import components
 
         here = set(context.task_component.values())
-        gone = [each for each in components(self._opened, group, topology) if each not in here]
-        if gone:
+        removed = [each for each in components(self._opened, group, topology) if each not in here]
+        if removed:
             from multilang.component.errors import ChangedRowsError
 
             raise ChangedRowsError(
-                f"group {group!r} has the progress of {gone[0]!r}, which topology {topology!r} does not have: under another name "
-                f"the component would begin at the beginning. If it was renamed: rename_progress(STORE, {group!r}, {gone[0]!r}, "
-                f"NEW); if it was removed: forget_progress(STORE, {group!r}, {gone[0]!r}); or else give it its name back, or name "
+                f"group {group!r} has the progress of {removed[0]!r}, which topology {topology!r} does not have: under another name "
+                f"the component would begin at the beginning. If it was renamed: rename_progress(STORE, {group!r}, {removed[0]!r}, "
+                f"NEW); if it was removed: forget_progress(STORE, {group!r}, {removed[0]!r}); or else give it its name back, or name "
                 "another group"
             )
 
     def _begin(self, wait_secs: float = 0.0) -> bool:
-        """Return whether it is known by now where to begin."""
+        """Begin if the positions are known by now; return whether they are."""
         if not self._reader.begun(wait_secs):
             return False
-        from spark_bridge.sources.identity import Sums
+        from spark_bridge.sources.source import Sums
 
         self._positions = dict(self._resume.positions)
         self._saved = {each: mark.watermark for each, mark in self._resume.marks.items()}

@@ -18,8 +18,7 @@ from multilang.transactional.spouts.source import (
     SourceSpout,
     TransactionalSourceSpout,
 )
-from spark_bridge.sources.identity import Comparison, Mark, described
-from spark_bridge.sources.source import Progress
+from spark_bridge.sources.source import Comparison, Mark, Progress, described
 from spark_bridge.spout import OverSource, check_fields
 
 TYPE_CHECKING = False
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _PIECE = 4096  # rows of one read
-_NOTED = 100  # offsets of a partition whose checksum is kept, for batches that may be emitted again
+_NOTED = 100  # offsets of a partition whose checksum is stored, for replayed batches
 
 
 class _SourcePartitions(OverSource, SourceSpout):
@@ -69,7 +68,7 @@ class _SourcePartitions(OverSource, SourceSpout):
 
     def open(self, conf: Mapping[str, Any]) -> PartitionRows:
         source = self._open(dict(conf))
-        # With the run, as two stores may each have transactions of the same id. What is committed is told anew by each run.
+        # With the run, as two stores may each have transactions of the same id. Each run reports anew what is committed.
         source.follow(f"{owner_of(conf)[0]}/{conf.get(ID)}")
         return PartitionRows(source, self.fields)
 
@@ -78,7 +77,7 @@ class TransactionalPartitionSpout(_SourcePartitions, TransactionalSourceSpout):
     """A transactional spout over the partitions of a source that gives the same rows in each replay.
 
     Such sources are RDDSource, and those that ``serve`` and ``publish`` make. The stream has the field ``tx`` and the
-    fields of the rows. A source that keeps progress itself, as a served one does, is told which rows are committed.
+    fields of the rows. A source that stores progress itself, as a served one does, gets reports of committed rows.
 
     Args:
         source: A source, or its URL; None: the conf has the URL as ``multilang.source``.
@@ -88,7 +87,7 @@ class TransactionalPartitionSpout(_SourcePartitions, TransactionalSourceSpout):
 
 
 class OpaqueTransactionalPartitionSpout(_SourcePartitions, OpaqueTransactionalSourceSpout):
-    """A TransactionalPartitionSpout that goes on with the other partitions when one of them can't be read."""
+    """A TransactionalPartitionSpout that continues with the other partitions when one of them can't be read."""
 
 
 class PartitionRows(Source):
@@ -101,7 +100,7 @@ class PartitionRows(Source):
         self._fields = list(fields)
         self._pieces: dict[int, tuple[int, Sequence[Row]]] = {}  # the rows of each partition that were read last
         self._ends: dict[int, int] = {}
-        self._told: dict[int, tuple[int, bool]] = {}
+        self._reported: dict[int, tuple[int, bool]] = {}
         self._totals: dict[
             int, dict[int, int]
         ] = {}  # partition -> offset -> checksum, where the rows before were compared
@@ -117,7 +116,7 @@ class PartitionRows(Source):
         return {"at": 0, "total": 0}
 
     def resume(self, positions: Mapping[int, Any]) -> None:
-        # A source that keeps account learns of the group here, and waits for it though nothing is committed yet.
+        # A source that stores progress learns of the group here, and waits for it though nothing is committed yet.
         self._asked(self._source.progress)
         for partition, position in positions.items():
             self._total(partition, position)
@@ -152,13 +151,13 @@ class PartitionRows(Source):
         return more
 
     def committed(self, positions: Mapping[int, Any]) -> None:
-        """Tell the source how far each partition is committed, as PartitionSpout tells it how far it is acked."""
+        """Report the committed offset of each partition to the source, as PartitionSpout reports the acked ones."""
         marks = {each: _offset(positions.get(each, {"at": 0})) for each in range(self.num_partitions())}
         now = {each: (mark, self._ends.get(each) == mark) for each, mark in marks.items()}
-        news = {each: known for each, known in now.items() if known != self._told.get(each, (0, False))}
+        news = {each: known for each, known in now.items() if known != self._reported.get(each, (0, False))}
         if news:
             self._asked(lambda: self._source.report([Progress(each, *known) for each, known in news.items()]))
-            self._told.update(news)
+            self._reported.update(news)
 
     def close(self) -> None:
         self._source.close()

@@ -1,6 +1,6 @@
 """Calls of Nimbus whose answers are bounded: in bytes, values, levels and time, before anything is made of them.
 
-thriftpy2 makes what an answer says, however deep or long, and so does whoever answers in the place of a Nimbus.
+thriftpy2 makes every value of an answer, however deep or long, also if the peer only pretends to be a Nimbus.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class _Source:
         return bytes(self.data[self.at - count : self.at])
 
     def skip(self, count: int) -> None:
-        """Go on behind the next bytes."""
+        """Skip the next bytes."""
         after = self.at + count
         if count < 0 or after > (MAX_BYTES if self._size is None else self._size):
             raise ShippingError(f"an answer with a part of {count} bytes, where {MAX_BYTES} are the most in all")

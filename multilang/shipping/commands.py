@@ -126,7 +126,7 @@ class ShippedCommands:
 def add_tree(contents: Contents, path: Path, home: Home, why: str) -> None:
     """Add a file or folder under its name relative to the topology's folder, or to ``resources/`` there.
 
-    Links are followed, as who opens them follows them; those that lead round are left out, and that is told.
+    Links are followed, as when they are opened; those that lead round are left out, which is reported.
     """
     path = Path(home.spelt(os.path.abspath(path)))
     if not path.exists():
@@ -189,7 +189,7 @@ def _of_tools(path: Path) -> str | None:
     if (path / "pyvenv.cfg").exists():
         return f"an environment of Python's, which runs where it is; for the workers: multilang archive {path.name}"
     if (path / "CACHEDIR.TAG").exists():
-        return "a cache, as its CACHEDIR.TAG says"
+        return "a cache, by its CACHEDIR.TAG"
     return None
 
 

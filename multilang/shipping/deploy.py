@@ -1,7 +1,7 @@
 """Putting a topology in the place of one that runs, or beside it, and going back if the new one does not come up.
 
-Before anything is ended, Nimbus is asked for all that the running one was submitted with, and this is kept in its blob store
-(``kept``). So the running one can come back, also by the next deployment if this one is broken off.
+Before anything is ended, Nimbus is asked for all that the running one was submitted with, and this is stored in its blob store
+(``deployment_record``). So the running one can be restored, also by the next deployment if this one is broken off.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from multilang.settings import DEPLOYMENT, STORED_NAME
-from multilang.shipping import kept as store
+from multilang.shipping import deployment_record as store
 from multilang.shipping.errors import UNREACHABLE, ShippingError, refused
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 """The conf key with a deployment's own name, drawn at random, by which it knows its topology from all others."""
 
 _POLL = 0.5  # seconds
-_LONGEST_END = 120.0  # seconds for a killed topology to be gone
-# Seconds from there to the end of its workers, of which Nimbus says nothing; a claim of the state waits another five.
+_LONGEST_END = 120.0  # seconds for a killed topology to end
+# Seconds from there to the end of its workers, which Nimbus does not report; a claim of the state waits another five.
 _RELEASE = 5.0
 
 
@@ -68,7 +68,7 @@ class Running(NamedTuple):
     """A topology that runs.
 
     Attributes:
-        name: Its name, which is another one's once this one is gone.
+        name: Its name, which is another one's once this one has ended.
         id: Its id, which is no other one's.
     """
 
@@ -82,13 +82,13 @@ class Found:
 
     Attributes:
         running: The topology that is to be ended; None: none runs.
-        former: The one that comes back if the new one does not run; None: there is none.
-        kept: What a deployment that was broken off has kept, if it still counts.
+        former: The one that is restored if the new one does not run; None: there is none.
+        record: The record of a deployment that was broken off, if it still counts.
     """
 
     running: Running | None = None
     former: Former | None = None
-    kept: store.Kept | None = None
+    record: store.DeploymentRecord | None = None
 
 
 def deploy(
@@ -119,15 +119,15 @@ def deploy(
         settled: Seconds for which the new one must have run without an error; the time that its slowest component takes
             to start belongs to them.
         credentials: Storm's credentials of the topology; a former one that is submitted again gets them, too, since
-            nobody can read its own.
+            its own can't be read.
         jars: Jars whose classes are added.
         beside: Whether the new one's workers are started, under another name, while the running one still works.
         active: Whether the new one's spouts emit; None: as those of the one that runs.
-        say: Is told of each step, in a sentence.
+        say: Called with a sentence on each step.
 
     Raises:
         ShippingError: The topology can't be submitted; nothing was ended.
-        ShippingError: Nimbus refuses something, or is gone; the error's text says what runs.
+        ShippingError: Nimbus refuses something, or can't be reached; the error's text has what runs.
     """
     name = shipment.topology.name
     mark = secrets.token_hex(8)
@@ -170,35 +170,35 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
         nimbus: The connection.
         name: The topology's name.
         settled: Seconds after which a new topology without an error counts as running.
-        say: Is told what was found and done.
+        say: Called with a sentence on what was found and done.
 
     Raises:
         ShippingError: A deployment is under way, or Storm does something with the topology, or two of it run.
-        ShippingError: Nimbus is gone.
+        ShippingError: Nimbus can't be reached.
     """
-    kept = store.kept_of(nimbus, name)
-    store.refuse_if_under_way(name, kept)
-    if kept is not None:
-        say(f"the deployment that was begun {store.ago(kept.began)} on {kept.host} was broken off")
+    record = store.record_of(nimbus, name)
+    store.refuse_if_under_way(name, record)
+    if record is not None:
+        say(f"the deployment that was begun {store.ago(record.began)} on {record.host} was broken off")
         for each in _alive(nimbus, name):
             if each.status == "KILLED":
-                _wait_until_gone(nimbus, _id_of(each))
+                _wait_until_ended(nimbus, _id_of(each))
     alive = {each.id: each for each in _alive(nimbus, name)}
-    if kept is not None and not alive.keys() <= {kept.former, kept.new}:
-        say("another one was submitted since; that one counts, and what was kept is forgotten")
+    if record is not None and not alive.keys() <= {record.former, record.new}:
+        say("another one was submitted since; that one counts, and the record of the deployment is removed")
         store.forget(nimbus, name)
-        kept = None
-    if kept is None:
+        record = None
+    if record is None:
         if len(alive) > 1:
             both = " and ".join(repr(each.name) for each in alive.values())
             raise refused(
                 "AlreadyAliveException",
-                f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to go on (multilang kill)",
+                f"{both} run on {nimbus.address}, and both are {name!r}: kill the one that is not to continue (multilang kill)",
             )
         running = next(iter(alive.values()), None)
         return Found() if running is None else Found(_id_of(running), former_of(nimbus, running))
-    former, new = alive.get(kept.former), alive.get(kept.new or "")
-    if new is not None and _runs(nimbus, new, settled, kept.active):
+    former, new = alive.get(record.former), alive.get(record.new or "")
+    if new is not None and _runs(nimbus, new, settled, record.active):
         say(f"its new one runs, as {new.name!r}")
         if former is not None:
             _kill(nimbus, _id_of(former))
@@ -209,13 +209,13 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
             say(f"its new one, {new.name!r}, does not run, and is killed")
             _kill(nimbus, _id_of(new))
         say(f"the former one, {former.name!r}, is still there")
-        return Found(_id_of(former), replace(former_of(nimbus, former), active=kept.active), kept)
+        return Found(_id_of(former), replace(former_of(nimbus, former), active=record.active), record)
     say(
-        "its new one does not run; what comes back, if this one does not run either, is the former one"
+        "its new one does not run; the former one is restored if this one does not run either"
         if new is not None
-        else "none runs now; if the new one does not, the former one comes back"
+        else "none runs now; if the new one does not, the former one is restored"
     )
-    return Found(None if new is None else _id_of(new), store.kept_former(nimbus, name), kept)
+    return Found(None if new is None else _id_of(new), store.stored_former(nimbus, name), record)
 
 
 class _Deployment:
@@ -249,17 +249,17 @@ class _Deployment:
         self._release = min(settled, _RELEASE)
         self._ended = False  # whether the former one is, where the new one was started beside it
         longest = drain + settled + 2 * timeout + 3 * _LONGEST_END
-        if found.kept is None or found.running == _id_of(former):
-            self._kept = store.keep(nimbus, name, former, mark, longest)
+        if found.record is None or found.running == _id_of(former):
+            self._record = store.begin(nimbus, name, former, mark, longest)
         else:  # the blob with the former one stays as it is
-            self._kept = store.take_over(nimbus, name, found.kept, mark, longest)
+            self._record = store.take_over(nimbus, name, found.record, mark, longest)
 
     def in_place(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
         """End what runs, and submit the new one."""
         name = shipment.topology.name
         if self._running is not None:
             self._end(self._running)
-        with self._or_back("the new one can't be submitted", lambda: self._put_back(name)):
+        with self._or_restore("the new one can't be submitted", lambda: self._restore(name)):
             self._submit(shipment, jars, self._active)
             self._say(f"the new one was submitted{'' if self._active else ', inactive'}")
             runs, status = wait_until_running(self._nimbus, name, self._timeout, settled=self._settled)
@@ -267,17 +267,17 @@ class _Deployment:
             store.forget(self._own(), self._name)
             return Deployed(True, status, self._former, name=name)
         self._say("the new one does not run")
-        return Deployed(False, status, self._former, self._put_back(name), name)
+        return Deployed(False, status, self._former, self._restore(name), name)
 
     def beside(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
         """Start the new one's workers while the former one works; end that one, and let the new one emit.
 
-        The former one is ended before: what is stored has one owner, and no other may claim it while that one lives.
+        The former one is ended before: what is stored has one owner, and no other may claim it while that one runs.
         """
         former, nimbus = self._former, self._nimbus
         other = beside_name(self._name) if former.name == self._name else self._name
         new = replace(shipment, topology=shipment.topology.with_conf({STORED_NAME: self._name}, other))
-        with self._or_back("the new one can't be started", lambda: self._go_back(other)):
+        with self._or_restore("the new one can't be started", lambda: self._go_back(other)):
             self._submit(new, jars, active=False)
             self._say(f"the new one was submitted beside it as {other!r}, inactive")
             runs, status = wait_until_running(nimbus, other, self._timeout, settled=0)
@@ -300,11 +300,11 @@ class _Deployment:
 
     def _own(self) -> Nimbus:
         """Return the connection for the next change. Raises ShippingError if another deployment has begun."""
-        store.check_own(self._nimbus, self._name, self._kept)
+        store.check_own(self._nimbus, self._name, self._record)
         return self._nimbus
 
     @contextmanager
-    def _or_back(self, problem: str, back: Callable[[], object]) -> Iterator[None]:
+    def _or_restore(self, problem: str, back: Callable[[], object]) -> Iterator[None]:
         """Call ``back`` if the block fails or is broken off. ``problem``: the failure, in words."""
         try:
             yield
@@ -320,8 +320,8 @@ class _Deployment:
     def _submit(self, shipment: Shipment, jars: Sequence[Path], active: bool) -> None:
         submit(self._own(), shipment, active=active, credentials=self._credentials, jars=jars)
         there = {each.name: each.id for each in self._nimbus.summary().topologies}
-        self._kept = replace(self._kept, new=there.get(shipment.topology.name))
-        store.note(self._own(), self._name, self._kept)
+        self._record = replace(self._record, new=there.get(shipment.topology.name))
+        store.note(self._own(), self._name, self._record)
 
     def _end(self, running: Running) -> None:
         """Stop the spouts, give the tuples in flight time, and kill the topology."""
@@ -329,7 +329,7 @@ class _Deployment:
             self._stop(running)
         except KeyboardInterrupt:
             self._let_go_on(running)
-            self._say(f"broken off; {running.name!r} goes on as before")
+            self._say(f"broken off; {running.name!r} continues as before")
             if running.name == self._former.name:
                 store.forget(self._own(), self._name)
             raise
@@ -347,19 +347,19 @@ class _Deployment:
             self._own().activate(running.name)
 
     def _go_back(self, other: str) -> bool:
-        """End the new one, and let the former one go on; return whether that runs."""
+        """End the new one, and let the former one continue; return whether that runs."""
         if self._ended:
-            return self._put_back(other)
+            return self._restore(other)
         self._kill_new(other)
         self._let_go_on(_id_of(self._former))
         store.forget(self._own(), self._name)
-        self._say(f"{self._former.name!r} goes on as before")
+        self._say(f"{self._former.name!r} continues as before")
         return True
 
     def _kill_new(self, name: str) -> None:
         """End the new one, if it is there: it may be although the answer to its submission did not come."""
         for each in self._nimbus.summary().topologies:
-            if each.name == name and (each.id == self._kept.new or self._is_own(each.id)):
+            if each.name == name and (each.id == self._record.new or self._is_own(each.id)):
                 _kill(self._own(), _id_of(each))
 
     def _is_own(self, id: str) -> bool:
@@ -368,9 +368,9 @@ class _Deployment:
         except ShippingError as error:
             if error.kind in (None, UNREACHABLE):
                 raise
-            return False  # somebody else's, whose conf we may not read, or one that is gone
+            return False  # another user's, whose conf can't be read, or one that has ended
 
-    def _put_back(self, new: str) -> bool:
+    def _restore(self, new: str) -> bool:
         """Submit the former topology again, in the place of what may be there; return whether it runs."""
         self._kill_new(new)
         _kill(self._own(), _id_of(self._former))
@@ -378,8 +378,8 @@ class _Deployment:
             store.forget(self._own(), self._name)
             raise refused(
                 "AlreadyAliveException",
-                f"somebody else submitted a topology {each.name!r} to {self._nimbus.address} meanwhile ({each.id}). That one goes "
-                "on; the former one is ended, and not put back",
+                f"another topology {each.name!r} was submitted to {self._nimbus.address} meanwhile ({each.id}). That one "
+                "continues; the former one is ended, and not restored",
             )
         nimbus = self._own()
         try:
@@ -387,7 +387,7 @@ class _Deployment:
         except ShippingError as error:
             raise ShippingError(
                 f"the former {self._former.name!r} can't be submitted again, so that none of that name runs now: {error}. It is "
-                "kept in the cluster's blob store: multilang deploy puts it back if its new one does not run"
+                "stored in the cluster's blob store: multilang deploy restores it if its new one does not run"
             ) from error
         self._say("the former one was submitted again")
         store.forget(self._own(), self._name)
@@ -421,10 +421,10 @@ def _kill(nimbus: Nimbus, which: Running) -> None:
     """End a topology if it is there, and no other one that has got its name since."""
     if _is_there(nimbus, which):
         nimbus.kill(which.name, 0)  # Storm kills by name alone: there is a moment in which another could take it
-    _wait_until_gone(nimbus, which)
+    _wait_until_ended(nimbus, which)
 
 
-def _wait_until_gone(nimbus: Nimbus, which: Running) -> None:
+def _wait_until_ended(nimbus: Nimbus, which: Running) -> None:
     deadline = time.monotonic() + _LONGEST_END
     while _is_there(nimbus, which):
         if time.monotonic() > deadline:

@@ -9,7 +9,7 @@ UNREACHABLE = "unreachable"
 
 
 class ShippingError(MultilangError, ValueError):
-    """Something can't be sent to a cluster, or a cluster can't do what it is asked. The text says why and what to do.
+    """Something can't be sent to a cluster, or a cluster can't do what it is asked. The text has the reason and what to do.
 
     Attributes:
         kind: The name of Storm's exception if Nimbus refused a call, such as ``"NotAliveException"``; UNREACHABLE; or None.

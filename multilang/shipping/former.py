@@ -30,7 +30,7 @@ class Former:
         name: Its name.
         id: Its id.
         jar: Its jar.
-        conf: Its conf, without what the cluster's own says, too.
+        conf: Its conf, without the entries of the cluster's own.
         structure: Storm's StormTopology.
         active: Whether its spouts emitted.
         drain: The seconds after which each of its tuples is acked or failed, by its conf.
@@ -54,7 +54,7 @@ def former_of(nimbus: Nimbus, found: Any) -> Former:
 
     Raises:
         ShippingError: It is being killed or rebalanced, or its parts may not be read.
-        ShippingError: Nimbus is gone.
+        ShippingError: Nimbus can't be reached.
     """
     if found.status in ("KILLED", "REBALANCING"):
         raise refused(

@@ -107,7 +107,7 @@ _COPY = re.compile(
 )  # as editors and people leave them
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
-# A key in a text is not its first line, which any manual names, but what comes after it: a line of base64, whose pieces may
+# A key in a text is not its first line, which any manual names, but the lines after it: a line of base64, whose pieces may
 # be joined in source code; or base64 of a key in DER, or of such a text, wherever it is.
 _JOINED = re.compile(rb"""["'][\s\\,+()]*[bfru]{0,2}["']""", re.IGNORECASE)
 _ESCAPED = re.compile(rb"\\(?<!\\\\)\\*[nrt]")
@@ -202,7 +202,7 @@ def _secret(name: str, path: Path) -> str | None:
     try:
         return "has a private key in it" if _has_key(path.read_bytes()) else None
     except OSError:
-        return None  # whoever reads it next says so
+        return None  # the next reader raises the error
 
 
 def _is_data(folders: Sequence[str], last: str) -> bool:

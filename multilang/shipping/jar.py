@@ -214,7 +214,7 @@ def pack(
         The topology with its files.
 
     Raises:
-        ShippingError: Something can't be shipped; the text says what to do.
+        ShippingError: Something can't be shipped; the text has what to do.
         TopologyError: No process could import the topology.
     """
     check_shippable(topology)
@@ -357,9 +357,7 @@ def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
     names = {name.split(".")[1] for name in asked if name.startswith("spark_bridge.")}
     if not names and "spark_bridge" not in asked:
         return []
-    found = [
-        path for path in (bridge / "sources").glob("*.py") if path.stem not in ("live", "publish", "serve", "workers")
-    ]
+    found = [path for path in (bridge / "sources").glob("*.py") if path.stem not in ("live", "publish", "serve")]
     for spouts in (
         bridge / "replayable.py",
         bridge / "transactional.py",

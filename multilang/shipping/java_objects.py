@@ -104,10 +104,10 @@ def _made(topology: Topology, wanted: Mapping[str, JavaObject], jars: Sequence[P
             ) from None
         if shown.returncode:
             lines = shown.stderr.replace(f"{source}:", "line ").strip().splitlines()
-            said = "\n".join(line for line in lines if not line.startswith("\tat "))
+            output = "\n".join(line for line in lines if not line.startswith("\tat "))
             raise ShippingError(
                 f"Java can't make {', '.join(map(repr, wanted))} of topology {topology.name!r} as declared. If a class is missing, add its "
-                f"jar with --add-jar or --artifacts. Java said:\n{said}"
+                f"jar with --add-jar or --artifacts. Java's output:\n{output}"
             )
         return dict(zip(wanted, map(b64decode, out.read_text(encoding="utf-8").split()), strict=True))
 

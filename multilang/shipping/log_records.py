@@ -32,7 +32,7 @@ class Record:
         level: Its level, one of LEVELS.
         component: The component that it is of; None: of the worker.
         is_own: True if the component wrote it, and not Storm about it.
-        lines: Its text, without Java's stack and what the log says before a component's text.
+        lines: Its text, without Java's stack and the log's prefix of a component's text.
         java: The number of lines of Java's stack that were left out.
     """
 

@@ -107,14 +107,14 @@ def fetch_jars(artifacts: Sequence[Artifact], folder: Path) -> None:
             ) from None
         except subprocess.TimeoutExpired:
             raise ShippingError(
-                f"Maven did not get the jars of {names} in {FETCH_LIMIT} seconds; run it again, it goes on"
+                f"Maven did not get the jars of {names} in {FETCH_LIMIT} seconds; run it again, and it continues"
             ) from None
     if shown.returncode:
-        said = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
-        missing = re.search(r"Could not find artifact (\S+)|(\S+) was not found in ", said)
+        output = "\n".join((shown.stdout + shown.stderr).strip().splitlines()[:12])
+        missing = re.search(r"Could not find artifact (\S+)|(\S+) was not found in ", output)
         why = (
             f": {missing[1] or missing[2]} is in none of its repositories; name another version, or in ~/.m2/settings.xml a mirror that has it"
             if missing
             else ""
         )
-        raise ShippingError(f"Maven could not get the jars of {names}{why}. It said:\n{said}")
+        raise ShippingError(f"Maven could not get the jars of {names}{why}. Its output:\n{output}")

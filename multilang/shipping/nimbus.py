@@ -36,7 +36,7 @@ class Nimbus:
         seeds: The addresses to try, in order. With several, the leader that the first to answer names is used; with
             one, that one is used, whatever it names.
         timeout: Seconds for an answer.
-        conf: Entries of a storm.yaml, which say how to log in and whether to use TLS; None: neither.
+        conf: Entries of a storm.yaml, for the login and TLS; None: neither.
 
     Attributes:
         address: The address of the Nimbus that is used.
@@ -45,7 +45,7 @@ class Nimbus:
     Raises:
         ShippingError: No Nimbus answers.
         ShippingError: Nimbus refuses the login.
-        ShippingError: The conf's security settings can't be kept; nothing was sent.
+        ShippingError: The conf's security settings can't be met; nothing was sent.
     """
 
     def __init__(
@@ -222,7 +222,9 @@ def check_rebalance(found: Any, executors: Mapping[str, int]) -> None:
     name = found.name
     if found.status in ("REBALANCING", "KILLED"):
         doing, then = (
-            ("rebalanced", "its status is ACTIVE again") if found.status == "REBALANCING" else ("killed", "it is gone")
+            ("rebalanced", "its status is ACTIVE again")
+            if found.status == "REBALANCING"
+            else ("killed", "it has ended")
         )
         raise refused(
             "AlreadyAliveException",
@@ -283,7 +285,7 @@ def _connect(address: Address, timeout: float, over: transport.Transport) -> Any
 
 
 def _opened(plug: socket.socket, address: Address, over: transport.Transport) -> socket.socket:
-    """Return the socket after its handshake. It never goes on without one that fails."""
+    """Return the socket after its handshake. A failed handshake is an error."""
     try:
         return over.open(plug, address.host)
     except ConfigError as error:
@@ -306,7 +308,7 @@ def _call(client: Any, address: Address, method: str, arguments: tuple[object, .
             "storm.yaml says (storm.thrift.transport, nimbus.thrift.client.use.tls)"
         ) from None
     except KeyboardInterrupt:
-        client.close()  # the answer that still comes is none to what is asked next
+        client.close()  # a late answer is none to the next request
         raise
     except TApplicationException as error:
         raise refused(
@@ -346,7 +348,7 @@ def _reason(error: BaseException) -> str:
 
 
 def nimbus_conf(nimbus: Nimbus) -> dict[str, Any]:
-    """Return the conf of Nimbus, which has the places of logs, the port of logviewers, and what topologies don't say."""
+    """Return the conf of Nimbus, which has the places of logs, the port of logviewers, and the values that topologies don't set."""
     return _object(nimbus, nimbus.call("getNimbusConf"), "its conf")
 
 

@@ -25,7 +25,7 @@ class ShippedBlobs:
 
     With either, commands of Python components are relative to the worker's directory, where Storm puts a link to each
     blob:
-    "The shell command will then be relative to the cwd of the worker." Components in other languages say themselves
+    "The shell command will then be relative to the cwd of the worker." Components in other languages declare themselves
     where they start, unless ``app`` has their files.
 
     Args:

@@ -1,6 +1,6 @@
 """Storm's command for a component in another language whose command line has not exactly two words.
 
-Storm's ShellComponent has room for exactly two, and a jar keeps no file's permission to be run. The jar's resources
+Storm's ShellComponent takes exactly two words, and a jar keeps no file's permission to be run. The jar's resources
 have a copy of this file for each such component, and for those whose files need permissions or empty folders. The
 manifest beside it has the command of each copy, by its name.
 """

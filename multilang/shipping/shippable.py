@@ -37,7 +37,7 @@ def check_can_run(topology: Topology, cluster: Mapping[str, Any] | None = None) 
 
     Args:
         topology: The topology.
-        cluster: The cluster's own settings, which hold where the topology says nothing; None: they are not known.
+        cluster: The cluster's own settings, which hold where the topology sets nothing; None: they are not known.
     """
     try:
         check_components(topology, cluster)

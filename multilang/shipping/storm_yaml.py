@@ -92,7 +92,7 @@ def _place(error: Any) -> str:
 def addresses(conf: Mapping[str, Any], source: str) -> list[Address]:
     """Return ``nimbus.seeds`` with ``nimbus.thrift.port``, or with ``nimbus.thrift.tls.port`` if the conf asks for TLS.
 
-    Raises ShippingError for wrong values, and for security settings that can't be kept.
+    Raises ShippingError for wrong values, and for security settings that can't be met.
     """
     seeds = conf.get("nimbus.seeds", ["localhost"])
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, str) and seed for seed in seeds):

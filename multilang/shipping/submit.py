@@ -56,7 +56,7 @@ def submit(
 
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
-            ``topology.auto-credentials`` can't be kept, or a component can't run with its conf and the cluster's.
+            ``topology.auto-credentials`` can't be met, or a component can't run with its conf and the cluster's.
         ShippingError: Nimbus refuses the topology.
     """
     shipment = with_java(shipment, jars)
@@ -117,7 +117,7 @@ def check_ready(
 
     Raises:
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
-            ``topology.auto-credentials`` can't be kept.
+            ``topology.auto-credentials`` can't be met.
         ShippingError: A blob that the topology maps does not exist.
     """
     check_complete(shipment)
@@ -133,7 +133,7 @@ def check_ready(
 
 
 def check_on_cluster(nimbus: Nimbus, topology: Topology) -> None:
-    """Check each component against the conf that it will have: the topology's, and the cluster's where that says nothing.
+    """Check each component against the conf that it will have: the topology's, and the cluster's where that sets nothing.
 
     Args:
         nimbus: The connection.
@@ -192,7 +192,7 @@ def wait_until_running(
         Whether the topology runs without errors, and its last status.
 
     Raises:
-        ShippingError: Nimbus, or the topology, is gone.
+        ShippingError: Nimbus can't be reached, or the topology has ended.
     """
     deadline = time.monotonic() + timeout
     while True:

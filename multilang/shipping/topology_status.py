@@ -1,4 +1,4 @@
-"""The status of a running topology, from what Nimbus says of it."""
+"""The status of a running topology, from Nimbus's answers."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def started_again(status: RunStatus) -> str:
     return (
         f"{young} of {len(uptimes)} executors have been up for less than {_YOUNG_SECS} s, or are not up, {status.seconds:.0f} s "
         f"after the topology's submission; if that stays so, its workers end again and again, and multilang logs "
-        f"{status.topology} says why"
+        f"{status.topology} has the reason"
     )
 
 
@@ -150,7 +150,7 @@ def readable(report: str) -> str:
 def worth_showing(errors: Sequence[RunError]) -> list[tuple[RunError, int]]:
     """Return each error once, the last of its kind, with its number.
 
-    If a component reported itself what was wrong, Java's reports that its process is gone are left out.
+    If a component reported its own error, Java's reports of its process's end are left out.
     """
     spoke = {each.component for each in errors if _TRACEBACK in each.message}
     kinds: dict[tuple[str, str], list[RunError]] = {}

@@ -60,7 +60,7 @@ class Tree:
         ``skip``: returns True for names in it, of folders or files, that are left out. ``guard``: what may be added;
         None: everything, as of an environment.
 
-        A link to something in the folder is kept; a link to the outside is replaced by what it leads to.
+        A link to something in the folder stays; a link to the outside is replaced by what it leads to.
         """
         root = Path(os.path.realpath(folder))
         if not root.is_dir():
@@ -126,7 +126,7 @@ class Tree:
                         f"{folder / each} leads to {path}, which it is itself a part of; remove that link"
                     )
                 self.add(f"{prefix}{inner}", Entry(mode=kind))
-                # In a folder to which a link led, links are kept if they stay in that folder, which is copied as a
+                # In a folder to which a link led, links stay if they lead into that folder, which is copied as a
                 # whole.
                 base = root if path.is_relative_to(root) else path
                 self._walk(base, path, prefix, f"{inner}/", skip, (*above, path))

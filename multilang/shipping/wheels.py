@@ -133,7 +133,7 @@ def add_distribution(contents: Contents, name: str) -> list[str]:
     while queue:
         each = _normal(queue.pop())
         if each in found or (each != _normal(name) and not _is_installed(each)):
-            continue  # a marker says that it is not needed here, since otherwise pip would have installed it
+            continue  # it is not needed here by a marker, since otherwise pip would have installed it
         try:
             installed = metadata.distribution(each)
         except metadata.PackageNotFoundError:
@@ -229,8 +229,8 @@ def download(what: Sequence[str], target: WheelTarget, folder: Path, deps: bool 
         text=True,
     )
     if shown.returncode:
-        said = [line for line in (shown.stderr or shown.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR")] or said[-3:]
+        lines = [line for line in (shown.stderr or shown.stdout).splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines[-3:]
         raise ShippingError(
             f"pip found no wheels of {' '.join(what)} for Python {target.python}, {target.platform_name} "
             f"(what has no wheel can go in an archive: multilang archive):\n" + "\n".join(errors)

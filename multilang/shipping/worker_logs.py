@@ -28,7 +28,7 @@ TIMEOUT = 30.0  # seconds without a byte from a logviewer
 ANSWER_SECS = 600.0  # from a logviewer's first byte to its last
 MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
 MAX_PIECE = 8 * 1024 * 1024  # bytes of a log on this machine that are read at once
-MAX_KEPT = 64 * 1024 * 1024  # bytes of the lines that are shown
+MAX_SHOWN = 64 * 1024 * 1024  # bytes of the lines that are shown
 MAX_READ = 4 * 1024 * 1024 * 1024  # bytes of a logviewer's answer, whose end is what is wanted
 
 
@@ -136,9 +136,9 @@ def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[st
             ) from None
     except (URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        said = " ".join(str(getattr(reason, "strerror", None) or reason).split())
+        reason_text = " ".join(str(getattr(reason, "strerror", None) or reason).split())
         raise unreachable(
-            f"no logviewer answers at {where} ({said}): start `storm logviewer` on "
+            f"no logviewer answers at {where} ({reason_text}): start `storm logviewer` on "
             "each supervisor, or name a folder of Storm's logs with --folder"
         ) from None
     except HTTPException as error:
@@ -160,10 +160,10 @@ class FollowedFile:
         self._most = most
         self._file: BinaryIO | None = None
         self._rest = b""
-        self._came = False  # anything by the last look
+        self._has_more = False  # whether the last call returned anything
 
     def lines(self) -> list[str]:
-        """Return lines that have come since the last call. A log that was rolled over begins anew."""
+        """Return the lines since the last call. A log that was rolled over begins anew."""
         lines: list[str] = []
         data = self._more()
         if not data and self._is_another():
@@ -173,13 +173,13 @@ class FollowedFile:
                     lines += self._whole(b"\n")
                 self._open()
                 data = self._more()
-        self._came = bool(data)
+        self._has_more = bool(data)
         return lines + self._whole(data)
 
     def every(self) -> Iterator[list[str]]:
         """Return all lines that there are, in pieces of which each fits into memory."""
-        self._came = True
-        while self._came:
+        self._has_more = True
+        while self._has_more:
             yield self.lines()
 
     def close(self) -> None:
@@ -252,7 +252,7 @@ class FollowedLogviewer:
                 if number > self._seen:
                     found.append(line.rstrip("\r\n"))
                     size += len(found[-1])
-                    while size > MAX_KEPT:
+                    while size > MAX_SHOWN:
                         size -= len(found.popleft())
         if number < self._seen:
             self._seen = 0
@@ -266,15 +266,15 @@ class FollowedLogviewer:
 
 
 def _tail(lines: Iterable[str], count: int) -> list[str]:
-    """Return the last lines, of which no more are kept than memory should hold."""
-    kept: deque[str] = deque()
+    """Return the last lines, no more than memory should hold."""
+    last_lines: deque[str] = deque()
     size = 0
     for line in lines:
-        kept.append(line.rstrip("\r\n"))
-        size += len(kept[-1])
-        while len(kept) > count or size > MAX_KEPT:
-            size -= len(kept.popleft())
-    return list(kept)
+        last_lines.append(line.rstrip("\r\n"))
+        size += len(last_lines[-1])
+        while len(last_lines) > count or size > MAX_SHOWN:
+            size -= len(last_lines.popleft())
+    return list(last_lines)
 
 
 def _lines_of(answer: Any) -> Iterator[str]:

@@ -29,7 +29,7 @@ class Record(NamedTuple):
     """One record.
 
     ``what`` depends on ``kind``: (task, stream, target task) of ROWS, (component, stream) of OUTPUT, the task of STATE.
-    FAILED says that something in the transaction failed before this level.
+    FAILED reports that something in the transaction failed before this level.
     """
 
     kind: int
@@ -134,7 +134,7 @@ def _joined(planes: tuple[bytes, ...], count: int) -> bytearray:
 
 
 class Ledger:
-    """Row counts and checksums between each two workers, kept by both ends and compared when the round is over.
+    """Row counts and checksums between each two workers, counted by both ends and compared when the round is over.
 
     Spark's shuffle loses nothing. But when a machine is lost, Spark computes its output again, and a component that
     does not do the same again for the same input may then have sent a tuple to a task that had finished before. The
@@ -203,7 +203,7 @@ def is_report(record: Any) -> bool:
     return record[0] == REPORT  # type: ignore[no-any-return]
 
 
-def comes_here(record: Any, tasks: frozenset[int] | None) -> bool:
+def is_for_driver(record: Any, tasks: frozenset[int] | None) -> bool:
     """Return whether the driver wants the record: reports, and what the bolts of these tasks (None: of all) know."""
     return is_report(record) or (is_state(record) and (tasks is None or record[6] in tasks))
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _due = attrgetter("due")
 _SYSTEM = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",))
-_PRUNE_FROM = 10_000  # number of kept tuples from which on finished ones are looked for and dropped
+_PRUNE_FROM = 10_000  # number of held tuples from which on finished ones are dropped
 _Pickler: Any = _cloudpickle.Pickler
 # The attributes that the runner sets on each component, so that they are not carried.
 _RUNNERS = frozenset(
@@ -102,8 +102,8 @@ class StageBolt:
                 break
             except (Exception, SystemExit) as error:
                 if attempt == START_ATTEMPTS:
-                    said = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
-                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
+                    message = describe(error, component, None, "in initialize")  # type: ignore[arg-type]
+                    raise TaskStartError(f"{self.plan} can't be started: {message}") from error
         if state is not None:
             restore(component, state, self.saved)
 
@@ -112,7 +112,7 @@ class StageBolt:
         return start_bolt(component, collector, self.plan.conf, self.plan.context)
 
     def process(self, tup: Any) -> None:
-        """Run one tuple. An exception fails it, whatever kind of bolt this is, and the component lives on."""
+        """Run one tuple. An exception fails it, whatever kind of bolt this is, and the component continues."""
         self.stats.received += 1
         try:
             self.execute(tup)
@@ -134,10 +134,10 @@ class StageBolt:
     def run_timers(self) -> Iterator[None]:
         """Run the timers at the end of the input, as if their time had come; yield after each.
 
-        What a task does must not depend on how fast Spark runs it, since it may run it again. So all rows come at one
-        instant as far as timers are concerned, and no timer runs between two rows, nor does a tick. At the end each
-        timer runs once, in order. While the bolt still holds tuples after that, repeated timers go on, and those that
-        timers have set, until the tuples have timed out. What tuples set meanwhile runs in any case.
+        What a task does must not depend on how fast Spark runs it, since it may run it again. So for timers
+        all rows arrive at one instant, and no timer or tick runs between two rows. At the end each
+        timer runs once, in order. While the bolt still holds tuples after that, repeated timers
+        continue, and those that timers have set, until the tuples have timed out. What tuples set meanwhile runs in any case.
         """
         timers = self._timers
         took = self._clock() - self._instant
@@ -175,7 +175,7 @@ class StageBolt:
             self.timer_died(error)
 
     def timer_died(self, error: BaseException) -> None:
-        """Report an exception of a timer; the component lives on."""
+        """Report an exception of a timer; the component continues."""
         self._links.report(self.plan, describe(error, self._component, None, "in a timer"))
 
     def hold(self, tup: SparkTuple) -> None:
@@ -231,11 +231,11 @@ class StageBolt:
         stats.acked = stats.received - stats.failed - len(left)
 
     def state(self) -> bytes | None:
-        """Return what the bolt knows, for the next round.
+        """Return the bolt's attributes for the next round.
 
         ``left`` gets the names of attributes that can't be carried.
         """
-        payload, self.left = kept(self._component, self.saved)
+        payload, self.left = carried(self._component, self.saved)
         return payload
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ class StageBolt:
             self._links.report(self.plan, describe(error, self._component, None, "in close"))
 
 
-def kept(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
+def carried(component: object, state: State | None = None) -> tuple[bytes, list[str]]:
     """Return a component's pickled attributes, and the names of those that can't be pickled, such as a connection.
 
     ``state`` is saved elsewhere; references to it become references to the next component's state. An attribute that is
@@ -272,8 +272,8 @@ def kept(component: object, state: State | None = None) -> tuple[bytes, list[str
 
 
 def restore(component: object, payload: bytes, state: State | None = None) -> None:
-    """Set the kept attributes on a component, over those that ``initialize`` made."""
-    vars(component).update(_KeptUnpickler(payload, state).load())
+    """Set the carried attributes on a component, over those that ``initialize`` made."""
+    vars(component).update(_Reader(payload, state).load())
 
 
 class _Writer(_Pickler):  # type: ignore[misc]
@@ -285,7 +285,7 @@ class _Writer(_Pickler):  # type: ignore[misc]
         return "state" if value is self._state and value is not None else None
 
 
-class _KeptUnpickler(pickle.Unpickler):  # reads what a task of this job's last round wrote
+class _Reader(pickle.Unpickler):  # reads what a task of this job's last round wrote
     def __init__(self, payload: bytes, state: State | None) -> None:
         super().__init__(io.BytesIO(payload))
         self._state = state

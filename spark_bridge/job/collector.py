@@ -97,7 +97,7 @@ def _emit(  # noqa: C901  # one function, as each further call would cost a shar
                 if route is not None and len(values) == route.width:
                     row = normalize(values)
             except (TypeError, UnserializableValue):
-                pass  # the wire's end says what is wrong
+                pass  # checked() raises the error
             if row is not None:
                 choose = route.choose  # type: ignore[union-attr]
                 if choose is None:

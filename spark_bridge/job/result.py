@@ -125,7 +125,7 @@ class ReportedError:
 
 
 class JobResult:
-    """The outcome of a job, and the streams that were kept.
+    """The outcome of a job, and its output streams.
 
     Attributes:
         topology: The topology that ran.
@@ -136,7 +136,7 @@ class JobResult:
         seconds: The duration of the job.
         counters: Component id -> its counters.
         errors: The errors that were reported last, each with the number of times.
-        outputs: The kept streams, as (component, stream).
+        outputs: The output streams, as (component, stream).
     """
 
     def __init__(self, topology: Topology, spark: SparkSession, outputs: Sequence[tuple[str, str]]) -> None:
@@ -172,7 +172,7 @@ class JobResult:
         self._status = status
 
     def rdd(self, component: str, stream: str = "default") -> RDD[list[Any]]:
-        """Return the tuples that were emitted on a kept stream.
+        """Return the tuples that were emitted on an output stream.
 
         Args:
             component: The component's id.
@@ -183,7 +183,7 @@ class JobResult:
             too.
 
         Raises:
-            SparkJobError: The stream was not kept, or the outputs were given back.
+            SparkJobError: The stream is no output, or the outputs were given back.
         """
         key = self._key(component, stream)
         if self._token is None:
@@ -201,7 +201,7 @@ class JobResult:
         return parts[0] if len(parts) == 1 else self._spark.sparkContext.union(parts)
 
     def dataframe(self, component: str, stream: str = "default", schema: StructType | str | None = None) -> DataFrame:
-        """Return the tuples that were emitted on a kept stream, with the declared fields as columns.
+        """Return the tuples that were emitted on an output stream, with the declared fields as columns.
 
         Args:
             component: The component's id.
@@ -212,7 +212,7 @@ class JobResult:
 
         Raises:
             SparkJobError: The values of one field have types that no column can have together (give ``schema`` then),
-                the stream was not kept, or the outputs were given back.
+                the stream is no output, or the outputs were given back.
             TopologyError: The schema has a type that no value of a tuple is, or another number of columns.
         """
         key = self._key(component, stream)
@@ -252,7 +252,7 @@ class JobResult:
         stream: str = "default",
         schema: StructType | str | None = None,
     ) -> None:
-        """Write the tuples that were emitted on a kept stream. For everything else: ``dataframe(...).write``.
+        """Write the tuples that were emitted on an output stream. For everything else: ``dataframe(...).write``.
 
         Args:
             component: The component's id.
@@ -312,7 +312,7 @@ class JobResult:
             if component not in self.topology.components:
                 hint = f" ({did_you_mean(component, self.topology.components)})"
             raise SparkJobError(
-                f"stream {stream!r} of {component!r} was not kept{hint}: kept are {there}; "
+                f"stream {stream!r} of {component!r} is no output{hint}: the outputs are {there}; "
                 f"name it, run_topology(..., outputs=[({component!r}, {stream!r})])"
             )
         return component, stream

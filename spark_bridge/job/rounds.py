@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAX_FAILING = (
     1_000_000  # different tuples that fail one after the other, none of them acked, after which a spout is given up
 )
-MAX_NAMED = 1000  # failed tuples whose values are kept, or fetched, for the result
+MAX_NAMED = 1000  # failed tuples whose values are stored, or fetched, for the result
 _AGAIN = (
     "A component on Spark must do the same again for the same input (no clock, no random numbers "
     "without a seed), and an RDD give the same rows; or persist() the RDD, and run it again"
@@ -163,9 +163,9 @@ class RowFeed:
 class EmittedFeed:
     """A spout that runs in the driver, which emits one batch for each round.
 
-    It is given up, and an error of its component says so, when nothing of ``max_replays + 1`` batches in a row was acked and all
-    that failed had failed before: it would go on so for ever. So it is when so many different tuples failed in a row
-    that it can't be told any more which of them failed before.
+    It is given up with an error of its component when nothing of ``max_replays + 1`` batches in a row was acked and all
+    that failed had failed before, since it might never end; also when so many different tuples failed in a row that the
+    earlier ones are no longer known.
     """
 
     def __init__(self, spout: SpoutFeed, size: int, max_replays: int) -> None:
@@ -180,7 +180,7 @@ class EmittedFeed:
         self._batch: list[Any] = []
         self._failing: set[int] = (
             set()
-        )  # values (a hash) that failed since the last ack, and may come again with another id
+        )  # values (a hash) that failed since the last ack, and may be replayed with another id
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 
@@ -367,8 +367,8 @@ def _read(record: Record) -> dict[str, Any]:
 
 
 def _digest(report: Mapping[str, Any]) -> int:
-    """Return a checksum of the rows that a worker read, got, sent and kept, and of those that failed."""
-    ends = [sorted(report[name].items()) for name in ("sent", "got", "kept")]
+    """Return a checksum of the rows that a worker read, got, sent and output, and of those that failed."""
+    ends = [sorted(report[name].items()) for name in ("sent", "got", "output")]
     sums = report["sums"]
     return crc32(repr((ends, report["rows"], report["failed"], report["timed_out"], sums and list(sums))).encode())
 

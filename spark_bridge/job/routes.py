@@ -71,10 +71,19 @@ class SparkTuple(LocalTuple):
     def __reduce__(self) -> Any:
         """Pickle the values without the root: a tuple that a bolt keeps was acked or failed when its round ended."""
         origin = self.origin
-        return _kept, (self.values, self.stream, origin.component, origin.task, tuple(origin.index), self.unfinished)
+        return _unpickled, (
+            self.values,
+            self.stream,
+            origin.component,
+            origin.task,
+            tuple(origin.index),
+            self.unfinished,
+        )
 
 
-def _kept(values: list[Any], stream: str, component: str, task: int, fields: tuple[str, ...], open: bool) -> SparkTuple:
+def _unpickled(
+    values: list[Any], stream: str, component: str, task: int, fields: tuple[str, ...], open: bool
+) -> SparkTuple:
     tup = SparkTuple(values, stream, Origin(component, stream, task, fields), 0)
     tup.unfinished = open
     return tup

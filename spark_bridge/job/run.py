@@ -20,7 +20,7 @@ from multilang.state.names import namespace
 from multilang.topology.errors import TopologyError
 from multilang.transactional.parts import late
 from spark_bridge.installed import unsuitable
-from spark_bridge.job.blocks import comes_here, is_report, is_state
+from spark_bridge.job.blocks import is_for_driver, is_report, is_state
 from spark_bridge.job.columns import check_types
 from spark_bridge.job.layout import Layout, in_order
 from spark_bridge.job.plan import (
@@ -142,7 +142,7 @@ def run_topology(
         initial_state: The place that is only read, if it is another one than ``save_state``.
         save_state: The place to save the state to, which must be empty.
         positions: Spout id -> the position of each of its tasks, as its ``position()`` returns it. With exact alignment
-            the spouts go on there after this job. The positions are saved with the state; those of PartitionSources are
+            the spouts continue there after this job. The positions are saved with the state; those of PartitionSources are
             found by the job.
 
     Returns:
@@ -360,7 +360,7 @@ class JobRun:
                     self._assignment,
                     limit=self._spec.limits.get(id),
                     batch=self._spec.batch,
-                    report=self._said,
+                    report=self._report,
                 )
                 yield EmittedFeed(spout, self._spark.sparkContext.defaultParallelism, self._spec.max_replays)
 
@@ -371,7 +371,7 @@ class JobRun:
         for feed, source in zip(feeds, first.sources, strict=True):
             feed.narrow(source.size)
         later = Layout(topology, self._assignment, [feed.source() for feed in feeds], move_in=False, late=self._late)
-        may_go_on = (
+        may_continue = (
             self._spec.known is not None
             or self._spec.max_replays > 0
             or any(isinstance(feed, EmittedFeed) for feed in feeds)
@@ -385,7 +385,7 @@ class JobRun:
                 continue
             layout = first if states is None else later
             self._result.rounds += 1
-            job = self._job(layout, [reader for _, reader in rounds], self._result.rounds, keeps_states=may_go_on)
+            job = self._job(layout, [reader for _, reader in rounds], self._result.rounds, keeps_states=may_continue)
             records, report = self._round(job, [rows for rows, _ in rounds], states, feeds)
             if report.gave_up or (self._is_exact and any(report.failed)):
                 records.unpersist()
@@ -398,7 +398,7 @@ class JobRun:
                 self._result.acked += feed.settle(count, failed, checks)
             states = records.mapPartitions(unchanged).filter(is_state).map(lambda record: (0, record))
         if self._ends:
-            # A round without rows. Only now are all that failed there, so that none of them comes too late for its windows.
+            # A round without rows. Only now have all replays arrived, so that none is late for its windows.
             readers = [SourceReader(feed.component, (), {}) for feed in feeds]
             job = self._job(
                 later,
@@ -437,7 +437,7 @@ class JobRun:
         )
 
     def _undo(self, report: RoundReport, feeds: list[RowFeed | EmittedFeed]) -> None:
-        """Have everything read again from the start: something failed, and either everything counts or nothing."""
+        """Have all rows read again from the start, since something failed and nothing counts unless all does."""
         result = self._result
         for feed, rows, failed, sums in zip(feeds, report.rows, report.failed, report.sums, strict=True):
             assert isinstance(feed, RowFeed)
@@ -445,14 +445,14 @@ class JobRun:
         if result.rounds > self._spec.max_replays:
             if self._spec.transactions is not None and not self._updated:
                 self._spec.transactions.free_rows()
-            said = result.errors[-1] if result.errors else "none"
+            last = result.errors[-1] if result.errors else "none"
             what = (
                 f"transaction {self._spec.transactions.current} failed at every attempt ({result.rounds} of them)"
                 if self._spec.transactions is not None
                 else f"rows of {', '.join(repr(feed.component) for feed in feeds)} failed at every attempt ({result.rounds} of "
                 "them), and with exact alignment nothing counts unless all do"
             )
-            raise SparkJobError(f"{what}; the last error: {said}")
+            raise SparkJobError(f"{what}; the last error: {last}")
 
     def _round(
         self, job: Job, rows: list[RDD[Any]], states: RDD[Any] | None, feeds: list[RowFeed | EmittedFeed]
@@ -472,11 +472,13 @@ class JobRun:
             records = records.partitionBy(size, int).mapPartitionsWithIndex(Stage(job, level, known))
         records = records.values().persist(StorageLevel.DISK_ONLY)
         records.setName(f"{self._label}: the records of round {job.round}")
-        tell = None if self._spec.progress is None else partial(self._tell, feeds)
+        progress = None if self._spec.progress is None else partial(self._report_progress, feeds)
         here = None if self._spec.known is not None else frozenset(self._stateful)
         with running(sc, job.attempt):
-            rows_here = records.filter(lambda record: comes_here(record, here))
-            found = collected(rows_here, self._described_round(job.layout, feeds, job.ends), tell, job.layout.sizes)
+            for_driver = records.filter(lambda record: is_for_driver(record, here))
+            found = collected(
+                for_driver, self._described_round(job.layout, feeds, job.ends), progress, job.layout.sizes
+            )
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)
         self._updated |= report.updated
@@ -486,12 +488,12 @@ class JobRun:
         for task, secs in report.busy.items():
             self._busy[task] = self._busy.get(task, 0.0) + secs
         for task, message, times in report.errors:
-            self._said(task, message, times)
+            self._report(task, message, times)
         for component, names in report.left.items():
             self._left.setdefault(component, set()).update(names)
         if states is not None or self._spec.known is not None:
             for component, left in self._left.items():
-                _tell_left(component, ", ".join(sorted(left)))
+                _warn_of_lost(component, ", ".join(sorted(left)))
         for feed, timed_out in zip(feeds, report.timed_out, strict=True):
             feed.timed_out += timed_out
         return records, report
@@ -509,14 +511,14 @@ class JobRun:
         )
         return f"{self._label}: {stages}, round {self._result.rounds}{most}"
 
-    def _tell(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
+    def _report_progress(self, feeds: list[RowFeed | EmittedFeed], done: int, tasks: int) -> None:
         if self._spec.progress is not None:
             result = self._result
             waiting_for = f"round {result.rounds}: {tasks - done} of {tasks} Spark tasks have not ended"
             status = self._status_of(feeds, "active", *([waiting_for] if done < tasks else []))
             self._spec.progress(JobProgress(result.rounds, result.acked, done, tasks, status))
 
-    def _said(self, task: int, message: str, times: int = 1) -> None:
+    def _report(self, task: int, message: str, times: int = 1) -> None:
         errors = self._result.errors
         component, kind = self._assignment[task], kind_of(message)
         for at in range(len(errors) - 1, -1, -1):
@@ -528,10 +530,10 @@ class JobRun:
         del errors[:-MAX_ERRORS]
 
 
-@lru_cache(1024)  # said once, though a query has many batches
-def _tell_left(component: str, names: str) -> None:
+@lru_cache(1024)  # logged once, though a query has many batches
+def _warn_of_lost(component: str, names: str) -> None:
     logging.getLogger(component).warning(
-        "bolt %r does not keep %s from one round to the next, since it can't be pickled: there it is as initialize() makes it. "
+        "bolt %r does not keep %s from one round to the next, since it can't be pickled: each round begins with the one that initialize() makes. "
         "Keep what the bolt has counted in attributes of plain types, or in a state",
         component,
         names,

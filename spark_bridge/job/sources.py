@@ -26,8 +26,7 @@ from spark_bridge.installed import unsuitable
 from spark_bridge.job.plan import as_declared
 from spark_bridge.job.watch import SPARK_ERRORS, collected, raise_readable
 from spark_bridge.replayable import ReplayablePartitionSpout, marks_of, positions_at
-from spark_bridge.sources.identity import Comparison, Mark, described
-from spark_bridge.sources.source import PartitionSource
+from spark_bridge.sources.source import Comparison, Mark, PartitionSource, described
 from spark_bridge.sources.values import by_place, converter, exact_rows, in_order, kinds_of
 
 if TYPE_CHECKING:
@@ -292,7 +291,7 @@ class Cut:
                 self.sources[key] = self._rows(key, given, spark, before, after)
 
     def positions(self) -> dict[str, Sequence[Any]]:
-        """Return spout -> the positions at which its tasks go on, once the job has read the sources."""
+        """Return spout -> the positions from which its tasks resume, once the job has read the sources."""
         return {**self._positions, **{spout: ends.positions() for spout, ends in self._ends.items()}}
 
     def _check(self, spout: str, positions: Sequence[Any]) -> None:
@@ -328,7 +327,7 @@ class Cut:
             if before is not None:
                 begins = marks_of(before.positions(spout))
             if spout in self._positions:
-                raise TopologyError(f"positions: spout {spout!r} goes on where its source ends; leave it out")
+                raise TopologyError(f"positions: spout {spout!r} resumes where its source ends; leave it out")
             self._check_begins(spout, begins, ends)
             try:
                 totals = Comparison(

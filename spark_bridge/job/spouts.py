@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 class Emitting:
     """The tuples that a task has emitted since they were last taken.
 
-    They come of any call: a spout may also emit when it is activated, or in answer to an ack.
+    A spout may emit in any call, also when it is activated or in answer to an ack.
 
     Args:
         left: How many tuples may be taken.
@@ -69,16 +69,16 @@ class Emitting:
         return taken
 
     def bound(self, before: int) -> None:
-        """Leave out what is beyond the bound of what was emitted unasked, after the first ``before`` tuples."""
+        """Drop the tuples beyond the limit, except for the first ``before``."""
         if self.left < 0:
             del self.emitted[max(before, len(self.emitted) + int(self.left)) :]
 
 
-class Lives:
-    """The deaths of one task in a row that led nowhere.
+class Deaths:
+    """The restarts of one task, which are bounded while it makes no progress.
 
-    A life led somewhere if it lasted long or emitted something, but not if its last tuple was that of the life before: a spout that
-    begins anew each time, and dies at the same place, would do so for ever, and a job has an end.
+    A life made progress if it lasted long or emitted something, but not if its last tuple was that of the life before: a spout that
+    restarts from its beginning and always dies at the same tuple would never end, and a job has to.
 
     ``number``: of the present life, from 0; ``last``: the last tuple of this life, None before the first one.
     """
@@ -103,8 +103,8 @@ class Lives:
         worked = self.last is not None and not is_same
         delay = self._restarts.delay_after(secs, worked=worked)
         if delay is None:
-            came_to = "getting beyond the same tuple" if is_same else "emitting a tuple"
-            raise SparkJobError(f"{self._plan} died {self._restarts.bad_starts} times without {came_to}: {message}")
+            progress = "getting beyond the same tuple" if is_same else "emitting a tuple"
+            raise SparkJobError(f"{self._plan} died {self._restarts.bad_starts} times without {progress}: {message}")
         self._before = self.last or self._before
         time.sleep(delay)
         self.number += 1
@@ -154,7 +154,7 @@ class RoundCollector(LinkedCollector, SpoutCollector):
                 if len(values) == route.width:
                     row = normalize(values)
             except (TypeError, UnserializableValue):
-                pass  # the wire's end says what is wrong
+                pass  # checked() raises the error
         if row is None:
             row, _ = self._emitter.checked(values, stream, direct_task)
         if tup_id is not None:
@@ -164,7 +164,7 @@ class RoundCollector(LinkedCollector, SpoutCollector):
 
 
 class _Task(Emitting):
-    """One task of a spout in Python, which is started again when it dies.
+    """One task of a spout in Python, which is restarted when it dies.
 
     ``left``: how many tuples it may emit. ``position``: where a ReplayableSpout begins, also after a death, if not at its start; its user sets it when the tuples before are safe.
     """
@@ -181,14 +181,14 @@ class _Task(Emitting):
         self.component: Any = None
         self.runner: SpoutRunner
         self._keeps_position = keeps_position
-        self._lives = Lives(plan, links)
+        self._deaths = Deaths(plan, links)
         self._start()
 
     def _start(self) -> None:
         for attempt in range(1, START_ATTEMPTS + 1):
             component: Any = self.plan.spec.new()
             self.component = component
-            collector = RoundCollector(self.plan, self.links, self.emitted, self._lives.number)
+            collector = RoundCollector(self.plan, self.links, self.emitted, self._deaths.number)
             collector.keeps_position = self._keeps_position
             TaskTimers(collector.scope)
             try:
@@ -196,26 +196,26 @@ class _Task(Emitting):
                 self.runner.activate()
                 break
             except (Exception, SystemExit) as error:
-                said = describe(error, component, None, "in initialize")
+                message = describe(error, component, None, "in initialize")
                 wrong = isinstance(error, ConfigError | UnrecoverableError)  # a second try would fail as well
                 if attempt == START_ATTEMPTS or wrong:
-                    raise TaskStartError(f"{self.plan} can't be started: {said}") from error
-                self.links.report(self.plan, said)
+                    raise TaskStartError(f"{self.plan} can't be started: {message}") from error
+                self.links.report(self.plan, message)
         if self.position is not None:
             component.seek(self.position)
 
     def _died(self, error: BaseException, where: str) -> None:
-        """Start the task again after an exception, with a new object."""
+        """Restart the task after an exception, with a new object."""
         give_up(self.component)
         if isinstance(error, SparkJobError):
             raise error
-        said = describe(error, self.component, None, where)
+        message = describe(error, self.component, None, where)
         if isinstance(error, UnrecoverableError):
-            raise SparkJobError(said) from error
+            raise SparkJobError(message) from error
         if self._keeps_position and isinstance(self.component, ReplayableSpout):  # it emits them again
             self.emitted.clear()
         try:
-            self._lives.end(said)
+            self._deaths.end(message)
         except SparkJobError as end:
             raise end from error
         self.idle = 0
@@ -223,11 +223,11 @@ class _Task(Emitting):
 
     @property
     def exhausted(self) -> bool:
-        """True if nothing more will come, replays included."""
+        """True if the spout will emit nothing more, replays included."""
         if self.left <= 0:
             return not getattr(self.component, "waiting_for_replay", 0)
-        said = self.runner.exhausted()
-        return self.idle >= IDLE_ROUNDS if said is None else said
+        exhausted = self.runner.exhausted()
+        return self.idle >= IDLE_ROUNDS if exhausted is None else exhausted
 
     @property
     def waits(self) -> bool:
@@ -251,7 +251,7 @@ class _Task(Emitting):
             died = error
         new = len(emitted) - before
         if new:
-            self._lives.last = emitted[-1][:4]
+            self._deaths.last = emitted[-1][:4]
         self.idle = 0 if new else self.idle + 1
         if died is not None:
             self._died(died, "in next_tuple")
@@ -261,9 +261,9 @@ class _Task(Emitting):
         """Return the id of the source's item, which is the same in a replay with another message id."""
         return self.component.source_id(tup_id)
 
-    def tell(self, tup_id: Any, acked: bool, life: int) -> None:
-        """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life."""
-        if life != self._lives.number:
+    def settle(self, tup_id: Any, acked: bool, life: int) -> None:
+        """Ack or fail a tuple at the spout, unless it emitted it in an earlier life."""
+        if life != self._deaths.number:
             return
         self.idle = 0
         before = len(self.emitted)
@@ -286,8 +286,8 @@ class _Task(Emitting):
 class ShellSpoutTask(Emitting, ProgramTask):
     """One task. ``left``: how many tuples it may emit.
 
-    A ``sync`` with ``"exhausted": true`` or ``false`` says whether more will come. A program that dies is started again.
-    Raises SparkJobError when that was too often, and TopologyError when it can't say whether it has an end.
+    A ``sync`` with ``"exhausted": true`` or ``false`` states whether the program is exhausted. A program that dies is restarted.
+    Raises SparkJobError when it died too often, and TopologyError when it has no ``exhausted`` and no limit.
     """
 
     kind = "spout"
@@ -296,44 +296,44 @@ class ShellSpoutTask(Emitting, ProgramTask):
     def __init__(self, plan: TaskPlan, links: Links, left: float) -> None:
         ProgramTask.__init__(self, plan, links)
         Emitting.__init__(self, left)
-        self._said: bool | None = None  # "exhausted" of the last sync
+        self._exhausted: bool | None = None  # as in the last sync
         self._idle = 0  # the number of nexts in a row that emitted nothing
-        self._lives = Lives(plan, links)
-        # With "local" a spout of this library says whether it is exhausted, and does not sleep when it has nothing, as
-        # in the embedded cluster. Acks and fails come at the end of the round, however many ackers are configured.
+        self._deaths = Deaths(plan, links)
+        # With "local" a spout of this library reports whether it is exhausted, and does not sleep when it has nothing, as
+        # in the embedded cluster. Acks and fails are sent at the end of the round, however many ackers are configured.
         self._conf = {**plan.conf, PARENT: "local", "topology.acker.executors": 1}
         self.launch(self._conf)
         try:
             self._command("activate")
         except BaseException:
-            self.close()  # nobody else knows of this task yet
+            self.close()  # no other reference to this task exists yet
             raise
 
     @property
     def exhausted(self) -> bool:
-        """True if nothing more will come."""
+        """True if the spout will emit nothing more."""
         if self.left <= 0:
             return True
-        return self._idle >= IDLE_ROUNDS if self._said is None else self._said
+        return self._idle >= IDLE_ROUNDS if self._exhausted is None else self._exhausted
 
     @property
     def waits(self) -> bool:
         """True if the spout, after it emitted nothing, should be asked again later."""
-        return bool(self.emitted) or self._said is not None
+        return bool(self.emitted) or self._exhausted is not None
 
     def ask(self) -> bool:
         """Send one ``next``, and return whether the spout emitted something."""
         before = len(self.emitted)
-        lives = self._command("next")
-        if lives and self._said is None and self.left == float("inf"):
+        survived = self._command("next")
+        if survived and self._exhausted is None and self.left == float("inf"):
             name = self.plan.spec.command[0]  # type: ignore[index]
             raise TopologyError(
-                f"spout {self.plan.component!r} is the program {name!r}, whose sync does not say whether it "
+                f"spout {self.plan.component!r} is the program {name!r}, whose sync does not state whether it "
                 f'is exhausted ("exhausted": true or false): give it a source, {{{self.plan.component!r}: rdd}}, or bound it, '
                 f"limits={{{self.plan.component!r}: 100_000}}"
             )
         new = len(self.emitted) - before
-        if new or not lives:
+        if new or not survived:
             self._idle = 0
         else:
             self._idle += 1
@@ -341,18 +341,18 @@ class ShellSpoutTask(Emitting, ProgramTask):
         return bool(new)
 
     def source_id(self, tup_id: Any) -> Any:
-        """Return the message id: a program says nothing of its items."""
+        """Return the message id, since a program does not report its items."""
         return tup_id
 
-    def tell(self, tup_id: Any, acked: bool, life: int) -> None:
-        """Tell the spout that a tuple was acked or failed, unless it emitted it in an earlier life.
+    def settle(self, tup_id: Any, acked: bool, life: int) -> None:
+        """Ack or fail a tuple at the spout, unless it emitted it in an earlier life.
 
         It may emit a failed one again in answer to a ``next``.
         """
-        if life != self._lives.number:
+        if life != self._deaths.number:
             return
         self._idle = 0
-        self._said = None  # an ack or fail may change it
+        self._exhausted = None  # an ack or fail may change it
         before = len(self.emitted)
         if acked:
             self._command("ack", tup_id)
@@ -372,17 +372,17 @@ class ShellSpoutTask(Emitting, ProgramTask):
             super().close()
 
     def _command(self, name: str, *arguments: Any) -> bool:
-        """Send a command, and handle all messages until the program's sync. Return False if it died and was started again."""
-        lives = True
+        """Send a command, and handle all messages until the program's sync. Return False if it died and was restarted."""
+        survived = True
         while True:
             try:
                 self._send(name, *arguments)
-                return lives
+                return survived
             except ProgramDiedError as death:
-                lives = False
-                self._lives.end(f"{self.plan}: {death}")
+                survived = False
+                self._deaths.end(f"{self.plan}: {death}")
                 self._idle = 0
-                self._said = None
+                self._exhausted = None
                 self.launch(self._conf)
                 name, arguments = "activate", ()
 
@@ -393,12 +393,12 @@ class ShellSpoutTask(Emitting, ProgramTask):
     def handle(self, message: Any) -> None:
         if isinstance(message, Sync):
             if message.exhausted is not None:
-                self._said = message.exhausted
+                self._exhausted = message.exhausted
             return
         assert isinstance(message, Emit)
         self.plan.route(message)
-        self._lives.last = (message.id, message.values, message.stream, message.task)
-        self.emitted.append((*self._lives.last, self._lives.number))
+        self._deaths.last = (message.id, message.values, message.stream, message.task)
+        self.emitted.append((*self._deaths.last, self._deaths.number))
         if message.need_task_ids:
             self.conn.task_ids(())  # the task ids are only known when the round has run
 
@@ -407,7 +407,7 @@ class SpoutFeed:
     """The tasks of one spout. ``batch``: how many tuples each may emit in one round.
 
     ``positions``: task index -> the position where a ReplayableSpout begins, if not at its start. None: positions are
-    not kept.
+    not stored.
     """
 
     def __init__(
@@ -426,7 +426,7 @@ class SpoutFeed:
         self.errors = 0
         self._batch = batch
         self._report = report
-        links = links_of(self._said, [], {})
+        links = links_of(self._report_error, [], {})
         self.tasks: list[SpoutTask] = []
         tasks = sorted(id for id, name in assignment.items() if name == spec.id)
         try:
@@ -451,7 +451,7 @@ class SpoutFeed:
 
     @property
     def exhausted(self) -> bool:
-        """True if nothing more will come: no replays, and nothing that was emitted in answer to an ack."""
+        """True if the tasks will emit nothing more: no replays, and nothing in answer to an ack."""
         return all(task.exhausted and not task.emitted for task in self.tasks)
 
     def emit(self) -> list[tuple[SpoutTask, Emitted]]:
@@ -468,21 +468,19 @@ class SpoutFeed:
         return emitted
 
     def settle(self, emitted: Sequence[tuple[SpoutTask, Emitted]], failed: set[int]) -> None:
-        """Tell the spouts which tuples were acked and which failed. ``failed``: indexes in ``emitted``."""
+        """Ack or fail the tuples at their spouts. ``failed``: indexes in ``emitted``."""
         for place, (task, (tup_id, *_, life)) in enumerate(emitted):
             if tup_id is not None:
-                task.tell(tup_id, place not in failed, life)
+                task.settle(tup_id, place not in failed, life)
 
     def report(self, message: str) -> None:
-        """Report an error of the spout."""
-        self._said(self.tasks[0].plan, message)
+        self._report_error(self.tasks[0].plan, message)
 
     def close(self) -> None:
-        """Close all tasks."""
         for task in self.tasks:
             task.close()
 
-    def _said(self, plan: TaskPlan, message: str) -> None:
+    def _report_error(self, plan: TaskPlan, message: str) -> None:
         self.errors += 1
         self._report(plan.id, message)
 

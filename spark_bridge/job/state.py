@@ -1,10 +1,10 @@
 """The states of a topology's stateful bolts, in the form that Storm's checkpoints have.
 
 An executor writes nothing: a task reads the committed state and sends its changes to the driver, which commits those of the attempt
-that Spark kept. So a task that Spark runs twice, or gives up, has changed nothing.
+that Spark counts. So a task that Spark runs twice, or gives up, has changed nothing.
 
 The namespaces, the transactions and the checkpoint spout's own entry are those of ``multilang.state``. So a topology
-that ran on Storm or on the embedded cluster goes on here from the same store, and back; a commit that was cut short by
+that ran on Storm or on the embedded cluster continues here from the same store, and back; a commit that was cut short by
 one engine is completed by the other.
 """
 
@@ -335,7 +335,7 @@ class States(_Begun):
         return row if (found, txid) == (log, self.txid) else None
 
     def follow(self, spout: str, place: LogPlace) -> None:
-        """Store that this spout goes on at this place of its log, which is where the states are."""
+        """Store that this spout resumes at this place of its log, which is where the states are."""
         self._coordinator.put(LOGS_KEY, {**(self._coordinator.get(LOGS_KEY) or {}), spout: [*place, self.txid]})
         self._coordinator.commit()
 
@@ -352,8 +352,8 @@ class States(_Begun):
         ``logs``: spout -> the place in its log of the position that is among the changes. ``rows``: what identifies the
         batch's rows.
 
-        These are Storm's three phases. From the moment when COMMITTING is stored, whoever comes next commits the
-        transaction. Raises FencedError when somebody else has taken the states over meanwhile.
+        These are Storm's three phases. From the moment when COMMITTING is stored, the next owner commits the
+        transaction. Raises FencedError when another run has taken the states over.
         """
         txid = self.txid + 1
         self._remember(txid, PREPARING)
@@ -415,7 +415,7 @@ class States(_Begun):
                 state.close()
 
     def describe(self) -> str:
-        """Return a text for people that says where the states are."""
+        """Return the place of the states, for messages."""
         return self.provider.describe()
 
     def close_states(self) -> None:
@@ -493,7 +493,7 @@ def initial_and_saved(
 def _why_not_filled(place: States) -> str | None:
     """Return the reason why a job's states can't be put there all at once, or None."""
     if not place.is_empty:
-        return f"{place.describe()} holds state already; name an empty place, or give this one as state to go on from what is there"
+        return f"{place.describe()} holds state already; name an empty place, or give this one as state to continue from it"
     kind = type(place.provider)
     if kind.replace is StateProvider.replace:
         return (

@@ -37,10 +37,9 @@ def components_of(
         topology: The topology as it is declared.
         counters: The counts of each component.
         assignment: Task -> its component.
-        sums: Task -> executed, emitted, transferred, acked, failed, errors; of a spout's task, which hears of acks as
-            one of all, the first three.
+        sums: Task -> executed, emitted, transferred, acked, failed, errors; of a spout's task, the first three.
         busy: Task -> the seconds in which it was busy, if they were measured.
-        ended: Whether the job has ended. While a round goes on, nobody knows how many of its tuples are done.
+        ended: Whether the job has ended. During a round, it is unknown how many of its tuples are done.
     """
     found = []
     for id, each in counters.items():

@@ -1,11 +1,11 @@
 """Transactional topologies on Spark: the number of a run in the topology's own store, and a bolt's part in one attempt.
 
-The number is kept as Storm and the embedded cluster keep it, so that a transaction that was committed on Spark is followed by the
+The number is stored as Storm and the embedded cluster store it, so that a transaction that was committed on Spark is followed by the
 next one elsewhere, and back. It is stored before a run begins, so that a batch that is repeated after a crash is the same
 transaction again. A map that has this transaction already is not updated twice.
 
 A worker sees one attempt at one transaction, and its end. Nothing is counted, since a stage ends when it has read all its
-input. A failure fails the attempt: the workers that read from this one are told, and finish nothing. Committers come after
+input. A failure fails the attempt: the workers that read from this one get a record of it, and finish nothing. Committers run after
 everything else, so that none of them finishes if anything failed in the processing phase.
 """
 

@@ -153,10 +153,10 @@ def raise_readable(error: Exception) -> NoReturn:
 def readable(error: Exception) -> SparkJobError:
     """Return the error that a task raised, taken out of Spark's text around it, or else Spark's own message."""
     text = str(error)
-    ours = _OF_A_JOB.match(text) or _OF_A_COLUMN.match(text)  # the first may tell of an error of a source
+    ours = _OF_A_JOB.match(text) or _OF_A_COLUMN.match(text)  # the first may contain an error of a source
     if ours is not None:
-        said = without_traces(ours[2])
-        return (TaskStartError if ours[1] == "TaskStartError" else SparkJobError)(said)
+        kind = TaskStartError if ours[1] == "TaskStartError" else SparkJobError
+        return kind(without_traces(ours[2]))
     none_runs = why_none_runs(text)
     if none_runs is not None:
         return SparkJobError(none_runs)
@@ -169,10 +169,10 @@ def readable(error: Exception) -> SparkJobError:
         if missing and traceback.rpartition("\n")[2].startswith("ModuleNotFoundError: "):
             return SparkJobError(missing)
         return SparkJobError(f"a Spark task failed:\n{traceback}" + (f"\n\n{missing}" if missing else ""))
-    said = text.partition("\n\tat ")[0].strip()
-    if said.startswith("An error occurred while calling"):
-        said = said.partition("\n: ")[2]
+    message = text.partition("\n\tat ")[0].strip()
+    if message.startswith("An error occurred while calling"):
+        message = message.partition("\n: ")[2]
     cause = text.rpartition("\nCaused by: ")[2].partition("\n")[0].strip() if "\nCaused by: " in text else ""
-    if cause and cause not in said:  # Spark's own text is often only "Job aborted."
-        said = f"{said[:1500]}; {cause}"
-    return SparkJobError(f"{_UNKNOWN}: {said[:2000]}")
+    if cause and cause not in message:  # Spark's own text is often only "Job aborted."
+        message = f"{message[:1500]}; {cause}"
+    return SparkJobError(f"{_UNKNOWN}: {message[:2000]}")

@@ -65,7 +65,7 @@ class Job:
         outputs: The streams that are wanted as results.
         seed: The seed of the run.
         round: The round's number.
-        keeps_states: Whether there may be another round, for which the states of bolts are kept.
+        keeps_states: Whether there may be another round, for which the states of bolts are carried.
         saving: Of a topology with stateful bolts.
         attempt: The attempt to run, of a transactional topology.
         ends: "" if other rounds of the same input may follow; "batch" if windows move on at its end; "input" if all windows
@@ -151,7 +151,7 @@ class StageWorker:
         self._number = count()
         self._inside_secs = 0.0  # the time of tuples that were delivered inside this worker, as far as a sample tells
         self._sent = Ledger()
-        self._kept = Ledger()  # of the outputs
+        self._output = Ledger()  # of the outputs
         self._kinds: dict[tuple[str, str], list[set[str]]] = {}
         self._batch = None if job.attempt is None else Batch(job.attempt)
         seed = f"{job.seed}/{job.round}/{level}/{index}"
@@ -288,7 +288,7 @@ class StageWorker:
             "errors": [(task, text, times) for (task, _), (text, times) in self._errors.items()],
             "sent": self._sent.as_dict(),
             "got": {} if got is None else got.as_dict(),
-            "kept": self._kept.as_dict(),
+            "output": self._output.as_dict(),
             "rows": rows,
             "sums": sums,
             "kinds": self._kinds,
@@ -346,7 +346,7 @@ class StageWorker:
                     self._look_at(box)
                 rows, payload = box.take()
                 record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
-                (self._sent if box.level != END else self._kept).add(box.level, box.worker, rows, payload)
+                (self._sent if box.level != END else self._output).add(box.level, box.worker, rows, payload)
                 yield self._addressed(record)
 
     def _tell_failure(self) -> Iterator[Out]:

@@ -29,7 +29,7 @@ BLOCK_ROWS = 4096
 START = b"\0" * 16  # the chain before the first block
 _MOST_PARTITIONS = 64
 _SECONDS = 2.0  # a job that takes longer is too wide, as the reader of its first partition waits for all
-_KEPT = 4  # decoded blocks that are kept: the present one, and some in which failed rows are
+_CACHED = 4  # decoded blocks in memory: the present one, and some in which failed rows are
 
 
 class Block:
@@ -230,7 +230,7 @@ class BlockSource(PartitionSource):
         if rows is None:
             block = self.block(partition, index)
             rows = () if block is None else block.decoded()
-            while len(self._decoded) >= _KEPT:
+            while len(self._decoded) >= _CACHED:
                 del self._decoded[next(iter(self._decoded))]
             self._decoded[key] = rows
         return rows[start : start + limit] if start or limit < len(rows) else rows

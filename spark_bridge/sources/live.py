@@ -1,6 +1,6 @@
 """The rows of an RDD or DataFrame, read in the Spark driver, partition by partition and block by block.
 
-A job on one partition brings some of its blocks: one at first, so that the first row comes soon, then more and more.
+A job on one partition brings some of its blocks: one at first, so that the first row arrives soon, then more and more.
 They are read ahead in a thread while the blocks before are used, and the next partition is begun meanwhile. Short
 partitions are begun together by one job. The
 executors turn rows into text, so that the driver only passes bytes on. When a partition turns out to be long, the
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import time
 import uuid
+import weakref
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from threading import Lock
+from queue import Empty, SimpleQueue
+from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, NamedTuple
 
 from multilang.component.errors import ConnectorError, SourceUnavailable
@@ -22,17 +24,19 @@ from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.installed import unsuitable
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, Width, blocks_of
 from spark_bridge.sources.values import exact_rows
-from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, TypeAlias, TypeVar
 
     from pyspark import RDD, StorageLevel
     from pyspark.sql import DataFrame
 
     from spark_bridge.sources.source import Progress
     from spark_bridge.sources.values import Kind
+
+    Result = TypeVar("Result")
+    Calls: TypeAlias = "SimpleQueue[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]] | None]"
 
 READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of a partition at most, unless one block is longer
 _MOST_BLOCKS = 64  # blocks that one job brings at most
@@ -51,7 +55,7 @@ class RDDSource(BlockSource):
     Args:
         rows: The RDD or DataFrame.
         fields: The names of a row's values. A DataFrame has its own; by default a row of an RDD is one value, "value".
-        name: The source's name. Give a later run over the same rows the same name, for spouts to go on where they
+        name: The source's name. Give a later run over the same rows the same name, for spouts to resume where they
             stopped.
         persist: True: from the start; False: never; None: when a partition turns out to be long; or a StorageLevel.
         block_rows: The number of rows that are sent to a spout's process at once.
@@ -166,7 +170,7 @@ class RDDSource(BlockSource):
                 pass  # it was closed meanwhile, and takes no more jobs
 
     def finished(self, partition: int) -> None:
-        """Free what is kept of a partition here, because all its rows are acked.
+        """Free what is held of a partition, because all its rows are acked.
 
         Args:
             partition: The partition's number.
@@ -194,7 +198,7 @@ class RDDSource(BlockSource):
 
     def __reduce__(self) -> Any:
         raise ConnectorError(
-            "an RDDSource lives in the Spark driver and can't be given to another process; "
+            "an RDDSource is in the Spark driver and can't be given to another process; "
             "serve(rdd).source can: it reads from here over a socket"
         )
 
@@ -336,7 +340,7 @@ class _Share:
     def __init__(self, source: RDDSource, partition: int) -> None:
         self._source = source
         self._partition = partition
-        self._block: Future[Block] = Future()  # of its own, so that the blocks of others are not kept with it
+        self._block: Future[Block] = Future()  # of its own, so that the blocks of others are not held with it
 
     def take(self, job: Future[list[Block]], place: int) -> None:
         """Take the block at this place of what a job brought, which has ended."""
@@ -409,14 +413,14 @@ class _PartitionReader:
                     job = self._start(index)
             if job.start <= index < job.start + job.number:
                 self._take(job)
-            else:  # a row that failed long ago gets a job of its own, so that reading ahead goes on undisturbed
+            else:  # a row that failed long ago gets a job of its own, so that reading ahead is undisturbed
                 block = self._source.run(self._partition, index, 1)[0]
                 return block if block.index == index else None
 
     def prepare(self, index: int) -> None:
         """Begin to read from here, if nothing is read yet.
 
-        As nobody waits for the first row, the job brings as much as it may.
+        As no reader waits for the first row, the job brings as much as it may.
         """
         with self._lock:
             if self._job is None and not self._blocks and self._end is None:
@@ -426,7 +430,7 @@ class _PartitionReader:
     def _start(self, index: int) -> _Job:
         """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
-        first, self._first = self._first, None  # of no use to who begins further on
+        first, self._first = self._first, None  # of no use for a later index
         if index == 0 and first is None:
             first = source.begin(partition)
         if index == 0 and first is not None:
@@ -499,6 +503,88 @@ class _Taken:
                     return
             elif last:
                 yield (*block[:5], b"")
+
+
+class Workers:
+    """Up to ``most`` threads that make calls, started as they are needed, for which a program's end does not wait.
+
+    The interpreter waits at its end for the calls of a ``ThreadPoolExecutor``. Calls of Spark's may take hours, and a driver that
+    an error ends would continue for as long.
+
+    Args:
+        most: The number of threads at most, and so of calls at once.
+        name: What the threads do, for people.
+    """
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most = most
+        self._name = name
+        self._lock = Lock()
+        self._calls: Calls = SimpleQueue()
+        self._idle = Semaphore(0)
+        self._threads = 0
+        self._over = False
+        weakref.finalize(self, _end_threads, self._calls, most).atexit = False
+
+    def submit(self, call: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """Have a thread make a call.
+
+        Args:
+            call: The function.
+            arguments: What it is called with.
+
+        Raises:
+            RuntimeError: No more calls are taken, or no thread can be started.
+        """
+        future: Future[Result] = Future()
+        with self._lock:
+            if self._over:
+                raise RuntimeError(f"the threads for {self._name!r} take no more calls")
+            if not self._idle.acquire(blocking=False) and self._threads < self._most:
+                self._start()
+            self._calls.put((future, call, arguments))
+        return future
+
+    def shutdown(self) -> None:
+        """Take no more calls, cancel those that wait, and let the threads end when they have made theirs."""
+        with self._lock:
+            self._over = True
+            waiting = []
+            try:
+                while True:
+                    item = self._calls.get_nowait()  # a thread may take the last one meanwhile
+                    if item is not None:
+                        waiting.append(item[0])
+            except Empty:
+                pass
+            _end_threads(self._calls, self._most)
+        for future in waiting:
+            future.cancel()
+
+    def _start(self) -> None:
+        try:
+            Thread(target=_work, args=(self._calls, self._idle), name=self._name, daemon=True).start()
+            self._threads += 1
+        except RuntimeError:
+            if not self._threads:
+                raise
+
+
+def _work(calls: Calls, idle: Semaphore) -> None:
+    while (item := calls.get()) is not None:
+        future, call, arguments = item
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call(*arguments))
+            except BaseException as error:  # noqa: BLE001  # it is for whoever asks for the result
+                future.set_exception(error)
+        del item, future, call, arguments  # not to be held while this waits
+        idle.release()
+
+
+def _end_threads(calls: Calls, threads: int) -> None:
+    for _ in range(threads):
+        calls.put(None)
 
 
 def rdd_and_kinds(

@@ -75,10 +75,8 @@ def publish(
     before: dict[str, Any] | None = None
     if MANIFEST in folder.names():
         if not overwrite:
-            raise ConnectorError(f"something is published at {url} already; publish elsewhere, or say overwrite=True")
-        before = stored_manifest(
-            folder
-        )  # if it was altered, its files can't be told from others any more, so they stay
+            raise ConnectorError(f"something is published at {url} already; publish elsewhere, or with overwrite=True")
+        before = stored_manifest(folder)  # if it was altered, its files are unknown, so they stay
     try:
         folder.fs.makedirs(folder.path, exist_ok=True)
     except OSError as error:
@@ -87,24 +85,24 @@ def publish(
     try:
         if kinds is None:
             write = _RowsWritten(url, name, group_rows, RowText(names, None))
-            told = rdd.mapPartitionsWithIndex(write).collect()
+            written = rdd.mapPartitionsWithIndex(write).collect()
         else:
-            table = checked(cast("DataFrame", rows)).mapInArrow(_BatchesWritten(url, name, group_rows, names), _TOLD)
-            told = [tuple(row) for row in table.collect()]
+            table = checked(cast("DataFrame", rows)).mapInArrow(_BatchesWritten(url, name, group_rows, names), _WRITTEN)
+            written = [tuple(row) for row in table.collect()]
     except Exception as error:
         _sweep(folder, name, keep=())
         raise source_error(error, f"Spark could not publish to {url}") from error
     there = folder.names()
-    for _, file, *_ in told:
+    for _, file, *_ in written:
         if file not in there:
             _sweep(folder, name, keep=())
             raise ConnectorError(
                 f"{url} is not one folder for all: an executor wrote {file} there, and the driver does not see it; publish to "
                 "a file system that all machines and processes share"
             )
-    count = rdd.getNumPartitions() if kinds is None else max([each[0] + 1 for each in told], default=0)
+    count = rdd.getNumPartitions() if kinds is None else max([each[0] + 1 for each in written], default=0)
     partitions: list[dict[str, Any]] = [{"rows": 0} for _ in range(count)]
-    for partition, file, rows_, size, seal in told:
+    for partition, file, rows_, size, seal in written:
         partitions[partition] = {"rows": rows_, "file": file, "bytes": size, "index": seal}
     manifest = {
         "format": FORMAT,
@@ -121,7 +119,7 @@ def publish(
     return PublishedSource(url)
 
 
-_TOLD = "partition int, file string, rows long, bytes long, index string"
+_WRITTEN = "partition int, file string, rows long, bytes long, index string"
 
 
 def _sweep(folder: Folder, name: str, keep: Sequence[str]) -> None:
@@ -171,7 +169,7 @@ class _RowsWritten:
 
 
 class _BatchesWritten:
-    """Writes a partition of a DataFrame, which comes as Arrow batches.
+    """Writes a partition of a DataFrame, which arrives as Arrow batches.
 
     For an empty partition it may not be called at all.
     """
@@ -189,8 +187,8 @@ class _BatchesWritten:
         freeze_once()
         context = TaskContext.get()
         assert context is not None
-        told = _written(self._url, self._name, context.partitionId(), self._groups(batches))
-        for partition, file, rows, size, seal in told:
+        written = _written(self._url, self._name, context.partitionId(), self._groups(batches))
+        for partition, file, rows, size, seal in written:
             columns = [
                 pyarrow.array([partition], pyarrow.int32()),
                 pyarrow.array([file]),

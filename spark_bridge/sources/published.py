@@ -37,8 +37,8 @@ FORMAT = "storm-multilang partitions 1"
 JSON = "json"  # the kind of a column that holds JSON texts
 
 
-_KEPT = 3  # decoded row groups that are kept: the present one, and some in which failed rows are
-_OPEN = 16  # partitions whose index and footer are kept
+_CACHED_GROUPS = 3  # decoded row groups in memory: the present one, and some in which failed rows are
+_CACHED_PARTS = 16  # partitions whose index and footer are in memory
 
 
 def packages_for(url: str) -> dict[str, str]:
@@ -199,7 +199,7 @@ class PublishedSource(PartitionSource):
         rows = self._groups.get((partition, group))
         if rows is None:
             rows = part.rows(group)
-            _make_room(self._groups, _KEPT)
+            _evict(self._groups, _CACHED_GROUPS)
             self._groups[partition, group] = rows
         first = offset - start
         return rows[first : first + limit] if first or limit < len(rows) else rows
@@ -226,14 +226,14 @@ class PublishedSource(PartitionSource):
             about = self._about()
             assert self._folder is not None
             part = _PublishedPart(self._folder, about["partitions"][partition], about["kinds"])
-            _make_room(self._parts, _OPEN)
+            _evict(self._parts, _CACHED_PARTS)
             self._parts[partition] = part
         return part
 
 
-def _make_room(kept: dict[Any, Any], most: int) -> None:
-    while len(kept) >= most:
-        del kept[next(iter(kept))]
+def _evict(cache: dict[Any, Any], most: int) -> None:
+    while len(cache) >= most:
+        del cache[next(iter(cache))]
 
 
 class _PublishedPart:
@@ -246,7 +246,7 @@ class _PublishedPart:
         name = f"{self._file.rpartition('.')[0]}.json"
         text = folder.read(name)
         if checksum(text) != about["index"]:
-            raise ConnectorError(f"{name} of {folder.url} was altered: it has another checksum than the manifest says")
+            raise ConnectorError(f"{name} of {folder.url} was altered: it has another checksum than in the manifest")
         index = loads(text)
         self._groups: list[list[Any]] = index["groups"]
         self._footer: list[Any] = index["footer"]

@@ -69,7 +69,7 @@ class ReadAhead:
         self._wanted: deque[tuple[int, int]] = deque()
         self._again: deque[tuple[int, int, Row]] = deque()
         self._news: dict[int, Progress] = {}
-        self._said: deque[str] = deque()
+        self._messages: deque[str] = deque()
         self._failure: Exception | None = None
         self._closed = False
         self._failing_since: float | None = None
@@ -89,7 +89,7 @@ class ReadAhead:
                 self._begin()
         with self._changed:
             self._changed.wait_for(lambda: self._resume is None or self._failure is not None, wait_secs)
-        self._hear()
+        self._log_messages()
         return self._resume is None
 
     def take(self) -> Piece | None:
@@ -97,7 +97,7 @@ class ReadAhead:
 
         Raises the error for which the source can't be read.
         """
-        self._hear()
+        self._log_messages()
         if self._thread is None:
             while not self._pieces and self._todo:
                 self._read()
@@ -116,7 +116,7 @@ class ReadAhead:
 
     def take_again(self) -> tuple[int, int, Row] | None:
         """Return a row that was read again, or None."""
-        self._hear()
+        self._log_messages()
         if self._thread is None and not self._again and self._wanted:
             self._read_again()
         with self._changed:
@@ -153,9 +153,9 @@ class ReadAhead:
             self._closed = True
             self._source.close()
 
-    def _hear(self) -> None:
-        while self._said:
-            self._log(self._said.popleft())
+    def _log_messages(self) -> None:
+        while self._messages:
+            self._log(self._messages.popleft())
         if self._failure is not None:
             raise self._failure
 
@@ -186,7 +186,7 @@ class ReadAhead:
                 return
             else:
                 if self._failing_since is not None:
-                    self._said.append("the source answers again")
+                    self._messages.append("the source is available again")
                 self._failing_since, self._pause = None, _FIRST_PAUSE_SECS
 
     def _fail(self, error: Exception) -> None:
@@ -195,20 +195,20 @@ class ReadAhead:
             self._changed.notify_all()
 
     def _touch(self) -> None:
-        """Contact the source, so that it notices that its driver was started anew while nothing was wanted from it."""
+        """Contact the source, so that it notices a restart of its driver while nothing is read."""
         try:
             self._source.keep_in_touch()
         except ConnectorError:
             pass  # the next read will raise it
 
     def _job(self) -> Callable[[], None] | None:
-        """Return what is to be done next. The caller has the lock."""
+        """Return the next work. The caller has the lock."""
         if self._resume is not None:
             return self._begin
         if self._wanted and len(self._again) < _MOST_AGAIN:
             return self._read_again
         if self._news:
-            return self._tell
+            return self._report
         if self._todo and len(self._pieces) < _AHEAD:
             return self._read
         return None
@@ -218,7 +218,7 @@ class ReadAhead:
         now = monotonic()
         if self._failing_since is None:
             self._failing_since = now
-            self._said.append(f"{error}; trying again for {self._patience_secs:g} seconds")
+            self._messages.append(f"{error}; trying again for {self._patience_secs:g} seconds")
         if now - self._failing_since > self._patience_secs:
             self._fail(error)
             return False
@@ -260,7 +260,7 @@ class ReadAhead:
             self._wanted.popleft()
             self._again.append((partition, offset, rows[0]))
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         with self._changed:
             news = list(self._news.values())
         self._source.report(news)

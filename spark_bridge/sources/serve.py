@@ -17,9 +17,8 @@ from multilang.component.errors import ChangedRowsError, ConnectorError, SourceU
 from multilang.helpers.extras import imported
 from multilang.listening.accepting import Connection, Listener, bind
 from multilang.listening.loops import LoopThread
-from spark_bridge.sources.live import RDDSource
+from spark_bridge.sources.live import RDDSource, Workers
 from spark_bridge.sources.served import MAX_REQUEST, SECRET, STALLED_SECS, Channel, ServedSource, secret
-from spark_bridge.sources.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +31,11 @@ if TYPE_CHECKING:
     from spark_bridge.sources.blocks import Block
 
 MAX_CLIENTS = 256
-MAX_ANONYMOUS = 64  # connections that have not shown the secret; for a new one, the oldest is ended
+MAX_ANONYMOUS = 64  # unauthenticated connections; for a new one, the oldest is closed
 _AUTHENTICATE_SECS = 10.0  # for the whole handshake, however many bytes it comes in
-_STILL_SECS = 5.0  # between two words that the work goes on
-GONE_SECS = 60.0  # that a group is waited for that went away with rows left: time for a worker to be started again
-_LOOK_SECS = 0.5  # between two looks at the progress
+_STILL_SECS = 5.0  # between two messages that the work continues
+GRACE_SECS = 60.0  # time for a disconnected group with rows left to reconnect, as when its worker is restarted
+_LOOK_SECS = 0.5  # between two checks of the progress
 
 
 def serve(
@@ -104,11 +103,9 @@ class Served:
         self._secret_file = secret_file
         self._stalled_secs = stalled_secs
         self._changed = Condition()
-        self._groups: dict[
-            str, dict[int, tuple[int, bool]]
-        ] = {}  # by partition: how far it is acked, and if that is all
-        self._readers: dict[Channel, str] = {}  # for which group a client reads
-        self._left: dict[str, float] = {}  # when a client of the group went away last
+        self._groups: dict[str, dict[int, tuple[int, bool]]] = {}  # by partition: its watermark, and whether it is done
+        self._readers: dict[Channel, str] = {}  # the group for which a client reads
+        self._left: dict[str, float] = {}  # when a client of the group disconnected last
         self._clients = Workers(MAX_ANONYMOUS + MAX_CLIENTS, "clients")
         self._workers = Workers(MAX_CLIENTS, "blocks")
         self._closed = False
@@ -131,9 +128,7 @@ class Served:
 
     @property
     def watermarks(self) -> dict[int, int]:
-        """Partition -> how many rows are acked without a gap, by the group that is furthest; unreported partitions are
-        left out.
-        """
+        """Partition -> how many rows the fastest group has acked without a gap, without unreported partitions."""
         with self._changed:
             found: dict[int, int] = {}
             for progress in self._groups.values():
@@ -152,17 +147,17 @@ class Served:
         return self._done() == self.rdd_source.partitions
 
     def _done(self) -> int:
-        """Return how many partitions are done for the group that is least far, among those that are waited for."""
+        """Return the number of done partitions of the slowest group among those that are waited for."""
         with self._changed:
             done = {group: sum(whole for _, whole in progress.values()) for group, progress in self._groups.items()}
-            since = time.monotonic() - GONE_SECS
+            since = time.monotonic() - GRACE_SECS
             waited = {*self._readers.values(), *(group for group, left in self._left.items() if left > since)}
             return min((done[group] for group in waited), default=max(done.values(), default=0))
 
     def wait(self, timeout: float | None = None, progress: bool | None = None) -> None:
-        """Return when every row of the RDD has been acked, by all groups that read it. ``timeout``: seconds.
+        """Wait until every row of the RDD is acked by all groups that read it.
 
-        A group that went away with rows left is waited for another minute: its worker may be started again.
+        A group that disconnected with rows left is waited for another minute, since its worker may be restarted.
 
         Args:
             timeout: The longest wait in seconds; None: without a limit.
@@ -170,7 +165,7 @@ class Served:
 
         Raises:
             ConnectorError: The rows can't be read, or the source was closed.
-            TimeoutError: The time is over; the text says how far it is.
+            TimeoutError: The time is over; the text has the progress.
         """
         end = None if timeout is None else time.monotonic() + timeout
         with _bar(self, progress) as bar, self._changed:
@@ -228,17 +223,17 @@ class Served:
         await self._listener.close()
 
     async def _serve(self, sock: socket.socket, connection: Connection) -> None:
-        """Have threads serve a connection. Each releases the channel when it has ended it, also if nobody waits for that any more."""
+        """Have threads serve a connection. Each releases its channel at its end, also if the caller waits no more."""
         channel = Channel(sock, min(_AUTHENTICATE_SECS, self._stalled_secs))
         connection.end = channel.close
         try:
             await asyncio.wrap_future(self._clients.submit(self._prove, channel))
             if connection.admit():
-                await asyncio.wrap_future(self._clients.submit(self._talk, channel))
+                await asyncio.wrap_future(self._clients.submit(self._converse, channel))
             else:
                 channel.release()
         except ConnectorError:
-            pass  # the client is gone, silent, or without the secret, so nobody needs to be told
+            pass  # the client is closed, silent, or without the secret, so that an answer is pointless
         except RuntimeError:  # no thread is left for it
             channel.release()
 
@@ -249,7 +244,7 @@ class Served:
             channel.release()
             raise
 
-    def _talk(self, channel: Channel) -> None:
+    def _converse(self, channel: Channel) -> None:
         try:
             channel.patience(self._stalled_secs)
             while True:
@@ -339,7 +334,7 @@ class _Bar:
     """A progress bar that shows nothing."""
 
     def show(self, done: int, acked: int) -> None:
-        """Show the present progress."""
+        """Show the progress."""
 
     def __enter__(self) -> _Bar:  # noqa: PYI034
         return self

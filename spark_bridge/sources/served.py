@@ -22,7 +22,7 @@ from multilang.component.errors import ChangedRowsError, ConnectorError, SourceU
 from multilang.protocol.codec import dumps, loads
 from multilang.settings import SECRET_FILE
 from spark_bridge.sources.blocks import Block, BlockSource, Chains, chain_of
-from spark_bridge.sources.identity import Comparison, Mark
+from spark_bridge.sources.source import Comparison, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ MAX_REQUEST = 1024 * 1024  # bytes
 MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block depends on its rows
 _GREETING = b"#multilang served 2#"
 _RANDOM = 32  # bytes of each end's random number
-_LONGEST_PROOF = 256  # bytes of a message before the other end is known
+_LONGEST_PROOF = 256  # bytes of a message before authentication
 _LENGTH = struct.Struct("!i")  # of a message, before it
 _REFUSED = b"#refused#"
-STALLED_SECS = 30.0  # longest silence while a message is due; an end that works on an answer says so more often
+STALLED_SECS = 30.0  # longest silence while a message is due; an end that works on an answer sends a message more often
 
 
 def secret(variable: str = SECRET, file: str | None = None) -> bytes:
@@ -88,7 +88,7 @@ class Channel:
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        # A second handle on the socket, to shut it down from another thread: closing alone would not wake a thread that
+        # A second handle on the socket, to shut it down from another thread: closing alone would not interrupt a thread that
         # waits.
         self._socket = sock.dup()
         self._connection = Connection(sock.detach())
@@ -113,7 +113,7 @@ class Channel:
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended while it was authenticated: {error!r}") from None
         except ValueError:
-            raise ConnectorError("the other end speaks another protocol; is this the port that serve() told?") from None
+            raise ConnectorError("the other end uses another protocol; is this the port of serve()?") from None
         if not same:
             fix = "give both the same in their environment"
             if secret_file is not None:
@@ -142,7 +142,7 @@ class Channel:
         return hmac.compare_digest(digest, _digest(key, b"server", theirs, ours))
 
     def _proof(self, end: float) -> bytes:
-        """Return a short message that is there in time: a byte now and then is no silence, and still too slow."""
+        """Return a short message. Raises TimeoutError unless all of it arrives before ``end``."""
         (size,) = _LENGTH.unpack(self._exactly(_LENGTH.size, end))
         if not 0 <= size <= _LONGEST_PROOF:
             raise ValueError("no proof has so many bytes")
@@ -156,12 +156,12 @@ class Channel:
                 raise TimeoutError("the other end took too long")
             part = self._socket.recv(size - len(data))
             if not part:
-                raise EOFError("it hung up")
+                raise EOFError("it was closed")
             data += part
         return data
 
     def send(self, message: dict[str, Any], data: bytes = b"") -> None:
-        """Send a message. Raises SourceUnavailable when the other end is gone, or does not read."""
+        """Send a message. Raises SourceUnavailable when the other end is closed, or does not read."""
         try:
             self._connection.send_bytes(dumps(message).encode() + b"\n" + data)
         except (OSError, ValueError) as error:
@@ -175,7 +175,7 @@ class Channel:
         """
         try:
             if wait is not None and not self._connection.poll(wait):
-                raise SourceUnavailable(f"nothing was heard for {wait:g} seconds")
+                raise SourceUnavailable(f"nothing was received for {wait:g} seconds")
             if wait is None:
                 self._connection.poll(None)
             head, _, data = self._connection.recv_bytes(most).partition(b"\n")
@@ -186,7 +186,7 @@ class Channel:
         except (EOFError, OSError) as error:
             raise SourceUnavailable(f"the connection ended: {error!r}") from None
         except ValueError:
-            raise ConnectorError("the other end speaks another protocol") from None
+            raise ConnectorError("the other end uses another protocol") from None
 
     def close(self) -> None:
         """Shut the connection down, from any thread. A thread that waits for it gets an error."""
@@ -207,7 +207,7 @@ class Channel:
 
 
 def _digest(key: bytes, role: bytes, server: bytes, client: bytes) -> bytes:
-    """Return the proof of an end. Its role is in it, so that nobody can send back what the other end proved."""
+    """Return the proof of an end. It includes the role, so that a proof can't be sent back to its author."""
     return hmac.digest(key, role + server + client, "sha256")
 
 
@@ -235,8 +235,8 @@ def connect(
 class ServedSource(BlockSource):
     """The source that ``serve`` serves at ``served://HOST:PORT``.
 
-    It connects when something is asked of it, and again after the connection was lost. The driver may have been started
-    anew meanwhile, if it gives the same rows.
+    It connects when something is asked of it, and again after the connection was lost. The driver may have been
+    restarted meanwhile, if it gives the same rows.
 
     Args:
         url: The URL, as ``served.url`` has it.
@@ -262,13 +262,13 @@ class ServedSource(BlockSource):
         self._secret_file = secret_file
         self._file_of_conf: str | None = None
         self._group = ""
-        self._reads = False  # whether the driver was told for which group this source reads
+        self._reads = False  # whether this source's group was reported to the driver
         self._channel: Channel | None = None
         self._about: dict[str, Any] | None = None
         self._chains: Chains | None = None
         self._closing = False
         self._driver: str | None = None  # the identity of what the driver serves
-        self._reported: dict[int, Progress] = {}  # kept for a driver that is started anew and does not know it
+        self._reported: dict[int, Progress] = {}  # for a driver that was restarted without them
 
     def configure(self, conf: Mapping[str, Any]) -> None:
         file = conf.get(SECRET_FILE)
@@ -383,7 +383,7 @@ class ServedSource(BlockSource):
             if self._driver not in (None, identity):
                 self._compare(channel)
             self._driver = identity
-            if self._reads:  # also without any progress, so that the driver goes on waiting for the group
+            if self._reads:  # also without any progress, so that the driver continues to wait for the group
                 self._exchange(channel, _report(self._reported.values(), self._group))
         except SourceUnavailable as error:
             channel.release()
@@ -398,7 +398,7 @@ class ServedSource(BlockSource):
         return channel
 
     def _compare(self, channel: Channel) -> None:
-        """Check that a driver that was started anew has the same rows, before it is told that they are acked."""
+        """Check that a restarted driver has the same rows, before they are reported as acked."""
         assert self._chains is not None
         assert self._about is not None
         chains, self._channel = self._chains, channel
@@ -413,13 +413,13 @@ class ServedSource(BlockSource):
                     )
             # The chains of partitions that are read for the comparison must not count as seen.
             self._chains = Chains(self._about["name"], self._about["block_rows"])
-            unseen = {each: told for each, told in self._reported.items() if each not in newest}
-            marks = {each: Mark(told.watermark, told.total) for each, told in unseen.items()}
+            unseen = {each: known for each, known in self._reported.items() if each not in newest}
+            marks = {each: Mark(known.watermark, known.total) for each, known in unseen.items()}
             Comparison(self, marks, "this topology", "another topology").finish()
-            for partition, told in unseen.items():
-                if told.done and self.read(partition, told.watermark, 1):
+            for partition, known in unseen.items():
+                if known.done and self.read(partition, known.watermark, 1):
                     raise ChangedRowsError(
-                        f"partition {partition} of {self.url} goes on now behind its end, which was at row {told.watermark}; "
+                        f"partition {partition} of {self.url} continues now behind its end, which was at row {known.watermark}; "
                         "serve the same RDD, or begin a new topology for what is new"
                     )
         finally:
@@ -437,8 +437,8 @@ class ServedSource(BlockSource):
 
 
 def _report(progress: Iterable[Progress], group: str) -> dict[str, Any]:
-    told = [[each.partition, each.watermark, each.done] for each in progress]
-    return {"op": "report", "group": group, "progress": told}
+    known = [[each.partition, each.watermark, each.done] for each in progress]
+    return {"op": "report", "group": group, "progress": known}
 
 
 def _remade(url: str, secret_variable: str, secret_file: str | None) -> ServedSource:

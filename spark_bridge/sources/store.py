@@ -1,11 +1,11 @@
-"""Marks of how far sources were read, by partition, from which spouts go on after a restart.
+"""Marks of how far sources were read, by partition, from which spouts resume after a restart.
 
 A group is one reading of a source, by several runs in turn. A run claims the group's place, and each of its tasks claims the
 partitions that it reads: a row for each partition has the task's token, and every save expects it. So a task whose partition
 was claimed again changes nothing. The first task of another run removes all tokens when it writes its own, before it reads
 the marks.
 
-A task that has claimed its partitions checks that the source is the same one as before, and then goes on at the marks.
+A task that has claimed its partitions checks that the source is the same one as before, and then resumes at the marks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from multilang.store.errors import FencedError
 from multilang.store.interface import Store, ignore
 from multilang.store.opening import open_store
 from multilang.store.settings import state_file, url_of
-from spark_bridge.sources.identity import Comparison, Mark, carried_on, described
+from spark_bridge.sources.source import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Marks:
 
     def _refused(self, partitions: Collection[int]) -> FencedError:
         """Return the error for partitions of which one was claimed again."""
-        why = "was stopped or cut off meanwhile, and what it has read since is not kept"
+        why = "was stopped or cut off meanwhile, and its progress since is not stored"
         owner = stored_owner(self._store, self._place)
         if self._claim is not None and owner is not None and owner.run != self._claim.owner.run:
             return FencedError(f"group {self.group!r} is read by {owner} by now: this run {why}")
@@ -158,7 +158,7 @@ class Marks:
 
 
 class Resume:
-    """The offsets at which a task goes on.
+    """The offsets at which a task resumes.
 
     They are found in steps, because rows that were read before may have to be read again.
 
@@ -166,22 +166,22 @@ class Resume:
         positions: Partition -> the offset to begin at.
         totals: Partition -> the checksum of the rows before.
         marks: What the store has of this task's partitions.
-        about: The description of the source that is kept from now on.
+        about: The description of the source to store from now on.
     """
 
     def __init__(
         self,
         source: PartitionSource,
-        kept: Marks,
+        stored: Marks,
         mine: Collection[int],
     ) -> None:
-        """Begin with the partitions ``mine``, which were claimed in ``kept``."""
+        """Begin with the partitions ``mine``, which were claimed in ``stored``."""
         self.positions: dict[int, int] = {}
         self.totals: dict[int, int] = {}
         self._source = source
-        self._kept = kept
+        self._stored = stored
         self.about: dict[str, Any] = described(source)
-        marks = kept.load()
+        marks = stored.load()
         self.marks = {each: marks.get(each, Mark(0)) for each in mine}
         self._own = self._comparison(self.marks)
         self._others: Comparison | None = None
@@ -193,7 +193,7 @@ class Resume:
                 self._note()
                 # The other tasks' partitions are compared, too, since rows may have moved between partitions. Most need
                 # not be read, as their own tasks have noted this source by now.
-                marks = self._kept.load()
+                marks = self._stored.load()
                 self._others = self._comparison({each: mark for each, mark in marks.items() if each not in self.marks})
             return True
         if self._others.step():
@@ -202,7 +202,7 @@ class Resume:
         return False
 
     def _comparison(self, marks: dict[int, Mark]) -> Comparison:
-        return Comparison(self._source, marks, f"group {self._kept.group!r}", "another group")
+        return Comparison(self._source, marks, f"group {self._stored.group!r}", "another group")
 
     def _note(self) -> None:
         """Store what was found, so that the next comparison need not read everything."""
@@ -212,7 +212,7 @@ class Resume:
             if mark.watermark and mark.source != self.about
         }
         if found:
-            self._kept.save(found)
+            self._stored.save(found)
             self.marks.update(found)
 
     def _find(self) -> None:
@@ -244,16 +244,6 @@ def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:
     if conf.get(COMMON) is not None:
         return open_store(conf[COMMON], conf)
     return open_store(f"sqlite://{state_file('watermarks', 'sources')}", conf, STORE)
-
-
-def SQLiteStore(path: str | None = None) -> Store:  # noqa: N802  # the name of a class, since it stands for one
-    """Return the store in an SQLite file, which must be on a disk of this machine.
-
-    Args:
-        path: The file; None: one for all topologies of this user on this machine, in ``$MULTILANG_STATE_HOME`` or,
-            without that, in the user's folder for state.
-    """
-    return marks_store(None if path is None else f"sqlite://{path}", {})
 
 
 def place_of_group(group: str) -> str:
@@ -313,7 +303,7 @@ def rename_progress(store: Store | str, group: str, old: str, new: str) -> int:
             raise ConnectorError(f"{opened.describe()} has no progress of {source.group!r}")
         check()
         with _idle(source, last.topology), _idle(target, last.topology):
-            check()  # once more, since nobody else writes now
+            check()  # once more, since no other run writes now
             moved = source.load()
             target.replace(moved)  # first, so that nothing is lost if this process dies here
             source.replace({})

@@ -98,9 +98,8 @@ def _kind(kind: Any, column: str) -> Kind:
         return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
     if name == "map" and kind.keyType.typeName() == "string":
         return ["map", _kind(kind.valueType, column)]
-    said = kind.simpleString()
     raise ConnectorError(
-        f"column {column!r} has the type {said}, which has no JSON form; cast it first, for one "
+        f"column {column!r} has the type {kind.simpleString()}, which has no JSON form; cast it first, for one "
         f"df.withColumn({column!r}, df[{column!r}].cast('string'))"
     )
 
@@ -112,7 +111,7 @@ def converter(kind: Kind) -> Convert | None:
     if isinstance(kind, str):
         return _CONVERTERS[kind]
     what, inner = kind
-    if what == "decimal":  # Spark hands a live 0.00000001 over as 10E-9, with a digit more than the column has
+    if what == "decimal":  # Spark returns a live 0.00000001 as 10E-9, with a digit more than the column has
         form = f".{inner}f"
         return lambda value: None if value is None else format(value, form)
     if what == "array":
@@ -286,13 +285,13 @@ def _checked(column: Column, kind: DataType, name: str) -> Column:
         (_TEXTS, "text that is no UTF-8, which no tuple can have", "binary"),
     ):
         if _has(kind, leaves):
-            said = (
+            message = (
                 f"{_RAISED}column {name!r} has {what}: cast it first, for one df.withColumn({name!r}, "
                 f"df[{name!r}].cast({wanted!r})), or leave out such rows; the value is "
             )
             value = f.left(column.cast("string"), f.lit(_MAX_SHOWN))
             wrong = _wrong(column.cast(_placed(kind)), kind, leaves)
-            found = f.when(wrong, f.raise_error(f.concat(f.lit(said), value))).otherwise(found)
+            found = f.when(wrong, f.raise_error(f.concat(f.lit(message), value))).otherwise(found)
     return found
 
 

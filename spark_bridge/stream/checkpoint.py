@@ -1,4 +1,4 @@
-"""The topology's description in a query's checkpoint folder, so that no other topology goes on from there."""
+"""The topology's description in a query's checkpoint folder, so that no other topology continues from there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_same(spark: SparkSession, checkpoint: str, topology: Topology, sources
     if found is not None:
         raise TopologyError(
             f"the checkpoint {checkpoint} is that of another topology: {found}. Its offsets and what came of them belong "
-            "together: go on with the topology as it was, or name a new folder for this one"
+            "together: continue with the topology as it was, or name a new folder for this one"
         )
 
 
@@ -157,7 +157,7 @@ class QueryLog:
         return str(found)
 
     def rows(self, batch: int) -> str | None:
-        """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not say.
+        """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not have it.
 
         It is a hash of the offset of each source. A source of files has only the number of a list there, so that the
         list's files stand for it.

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from spark_bridge.job import FailedTuple, JobResult
     from spark_bridge.job.state import Where
 
-_TOLD_SECS = 10.0
-_MAX_FAILED = 1000  # number of the latest lost rows that are kept
+_PROGRESS_SECS = 10.0
+_MAX_FAILED = 1000  # number of the latest lost rows that are stored
 _SLOW_START = (
     "Python worker failed to connect back"  # Spark gives a source's process ten seconds, which no setting changes
 )
@@ -104,7 +104,9 @@ def stream_topology(
     spark = frames.session
     check_same(spark, checkpoint, declared, frames.columns)
     if state is not None and not is_stateful(whole):
-        raise TopologyError(f"topology {whole.name!r} has no stateful bolt whose state could be kept: leave out state")
+        raise TopologyError(
+            f"topology {whole.name!r} has no stateful bolt whose state could be stored: leave out state"
+        )
     log: States | Transactions | None = None
     handover: Handover | None = None
     if is_stateful(whole):
@@ -118,10 +120,10 @@ def stream_topology(
             handover = Handover(log, {spout: log_of(folder, spout) for spout, _ in own})
         if each_batch is None and outputs is None:
             outputs = []
-        kept = outputs_of(declared, outputs)
-        check_types(declared, kept)
+        streams = outputs_of(declared, outputs)
+        check_types(declared, streams)
         planned = QueryLog(spark, checkpoint)
-        batches = _Batches(topology, frames, conf or {}, kept, each_batch, max_replays, seed, log, handover, planned)
+        batches = _Batches(topology, frames, conf or {}, streams, each_batch, max_replays, seed, log, handover, planned)
         return TopologyQuery(batches, name or topology.name, checkpoint, trigger, progress)
     except BaseException:
         if log is not None:
@@ -176,7 +178,7 @@ class _Batches:
             with self._busy:
                 self._process(rows, batch)
         except Exception as error:  # noqa: BLE001  # given to Spark, and raised by wait()
-            self.error = error  # kept, because Spark returns an error only as a text
+            self.error = error  # stored, because Spark returns an error only as a text
             raise brief(error) from None
 
     def close(self) -> None:
@@ -195,7 +197,7 @@ class _Batches:
         query = "" if log is None else self._planned.query
         planned = None if log is None else self._planned.rows(batch)
         if log is not None and log.begin(query, batch, planned) is None:
-            self._came_of(batch, rows=0, repeated=True)
+            self._report(batch, rows=0, repeated=True)
             return
         sc.setJobDescription(f"{self.topology.name}, batch {batch}")  # also of the jobs of each_batch
         run = JobRun(
@@ -225,7 +227,7 @@ class _Batches:
         self.figures.add(batch, result.status(), monotonic() - start)
         self._known = run.known_now()
         self.failed = [*self.failed, *result.failed][-_MAX_FAILED:]
-        self._came_of(
+        self._report(
             batch,
             rows=result.acked + result.lost,
             acked=result.acked,
@@ -235,7 +237,7 @@ class _Batches:
             lost=result.lost,
         )
 
-    def _came_of(self, batch: int, **outcome: Any) -> None:
+    def _report(self, batch: int, **outcome: Any) -> None:
         if self.outcomes is not None:
             self.outcomes[batch] = outcome
 
@@ -277,13 +279,13 @@ class TopologyQuery:
         with written_directly(self._spark, self._checkpoint):
             return self._writer.start()
 
-    def _starts_again(self, error: StreamingQueryException) -> bool:
-        """Start the query again if the machine was too busy to start its source in Spark's time; return whether it was."""
+    def _restarted(self, error: StreamingQueryException) -> bool:
+        """Restart the query if the machine was too busy to start its source in Spark's time; return whether it was."""
         if self._batches.error is not None or _SLOW_START not in str(error) or self._slow_starts == _MAX_SLOW_STARTS:
             return False
         self._slow_starts += 1
         _log.warning(
-            "the query %r is started again from its checkpoint: its source's Python process did not start within Spark's ten seconds",
+            "the query %r is restarted from its checkpoint: its source's Python process did not start within Spark's ten seconds",
             self.query.name,
         )
         self.query = self._start()
@@ -309,55 +311,40 @@ class TopologyQuery:
             timeout: The longest wait in seconds; None: without a limit.
 
         Raises:
-            TimeoutError: The time is over; the query goes on.
+            TimeoutError: The time is over; the query continues.
         """
         deadline = None if timeout is None else monotonic() + timeout
-
-        def ended() -> None:
-            if deadline is None or timeout is None:
-                self.query.awaitTermination()
-            elif not self.query.awaitTermination(max(deadline - monotonic(), 0.001)):  # type: ignore[arg-type]  # fractions, too
-                raise TimeoutError(f"the query {self.query.name!r} has not ended after {timeout:g} s; it goes on")
-
-        self._ask(ended)
-        self._end()
-
-    def process_available(self) -> None:
-        """Wait until all present rows are processed and committed. If an error ends the query, that error is raised."""
-
-        def processed() -> None:
-            self.query.processAllAvailable()
-
-        self._ask(processed)
-
-    def _ask(self, question: Callable[[], None]) -> None:
-        """Ask the query, and again after each new start. If an error ends the query, that error is raised."""
         while True:
             try:
-                return question()
+                if deadline is None or timeout is None:
+                    self.query.awaitTermination()
+                elif not self.query.awaitTermination(max(deadline - monotonic(), 0.001)):  # type: ignore[arg-type]  # fractions, too
+                    raise TimeoutError(f"the query {self.query.name!r} has not ended after {timeout:g} s; it continues")
+                break
             except StreamingQueryException as error:
-                if not self._starts_again(error):
+                if not self._restarted(error):
                     self._end()
                     own = self._batches.error
                     if own is None:
                         raise_readable(error)
                     raise own from own.__cause__  # not from Spark's, which has only its text
+        self._end()
 
     def stop(self) -> None:
-        """Stop the query. The batch under way is given up, and repeated when the query is started again."""
+        """Stop the query. The batch under way is given up, and repeated when the query is restarted."""
         self.query.stop()
         self._end()
 
     def _end(self) -> None:
         if self._listener is not None:
-            self._hear_out()
+            self._await_progress()
         self._forget()
         self._batches.close()
 
-    def _hear_out(self) -> None:
+    def _await_progress(self) -> None:
         """Wait for the progress of the last batch, which Spark reports a moment after its end."""
         last = self.query.lastProgress
-        deadline = monotonic() + _TOLD_SECS
+        deadline = monotonic() + _PROGRESS_SECS
         while last is not None and any(batch <= last["batchId"] for batch in list(self._batches.outcomes or ())):
             if monotonic() > deadline:
                 return

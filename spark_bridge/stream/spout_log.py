@@ -110,7 +110,7 @@ class SpoutLog:
             if before.get(key) != value:
                 raise SparkJobError(
                     f"{self.name} is that of another spout: its {key} was {before.get(key)!r}, and is {value!r}. What "
-                    "the log has, and where that spout was, belong together: go on with the spout as it was, or begin a new log "
+                    "the log has, and where that spout was, belong together: continue with the spout as it was, or begin a new log "
                     "and a new checkpoint"
                 )
 
@@ -149,12 +149,12 @@ class SpoutLog:
         return [loads(row) for row in found if row is not None]
 
     def forget(self, end: Offset) -> None:
-        """Delete the rows before ``end``, which nobody will read any more."""
+        """Delete the rows before ``end``, which will not be read again."""
         number = self.number(end)
         passed = [key for key, _ in self._store.list(_PLACE, _POSITIONS) if int(key) < number]
         ends = {_ENDS: self._ends(number, self.next)}
-        gone = ((b"%d" % row, None) for row in range(self.first, number))
-        self._write(gone, {_ABOUT: ends, _POSITIONS: dict.fromkeys(passed)})
+        passed_rows = ((b"%d" % row, None) for row in range(self.first, number))
+        self._write(passed_rows, {_ABOUT: ends, _POSITIONS: dict.fromkeys(passed)})
         self.first = number
 
     def _write(
@@ -182,7 +182,7 @@ class SpoutLog:
         number = int(offset["row"])
         if not self.first <= number <= self.next:
             raise SparkJobError(
-                f"the checkpoint goes on at row {number}, and {self.name} has rows {self.first} to {self.next}: "
+                f"the checkpoint continues at row {number}, and {self.name} has rows {self.first} to {self.next}: "
                 "one of them is an older copy, or another query reads this log, too; begin a new checkpoint"
             )
         return number
@@ -233,9 +233,9 @@ class Handover:
             row = self._states.followed(spout, log.id)
             if row is None:
                 raise TopologyError(
-                    f"the state in {self._states.describe()} has gone on without this query, and spout {spout!r} with it, so that "
+                    f"the state in {self._states.describe()} has advanced without this query, and spout {spout!r} with it, so that "
                     f"what is in the query's log ({log.name}) may be counted there already: begin a new checkpoint, whose "
-                    "spouts go on where the state is"
+                    "spouts resume where the state is"
                 )
             return log.id, row
         finally:

@@ -1,4 +1,4 @@
-"""The options of ``storm_spout``, which say what spout it is and how it runs."""
+"""The options of ``storm_spout``, which name the spout and how it runs."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class SpoutOptions:
         self.stream = given.get("stream") or (next(iter(spec.streams)) if len(spec.streams) == 1 else "default")
         if self.stream not in spec.streams:
             raise TopologyError(
-                f"spout {self.id!r} has no stream {self.stream!r}; say the option stream: {did_you_mean(self.stream, spec.streams)}"
+                f"spout {self.id!r} has no stream {self.stream!r}; give the option stream: {did_you_mean(self.stream, spec.streams)}"
             )
         self.fields = list(spec.streams[self.stream].fields)
 
@@ -103,10 +103,10 @@ def _topology(given: Mapping[str, str]) -> Topology:
             "storm_spout needs a spout, by one of: spout='shop.spouts.Orders'; command='node orders.js' and "
             "fields='customer, amount'; topology='shop/topology.py' and spout, the spout's id there"
         )
-    told = {"parallelism", "fields"} if whole is not None else {"fields"} if command is None else set()
-    for option in told & given.keys():
+    fixed = {"parallelism", "fields"} if whole is not None else {"fields"} if command is None else set()
+    for option in fixed & given.keys():
         raise TopologyError(
-            f"storm_spout: what {option} is the {'topology' if whole else 'spout'} says itself; leave out {option}"
+            f"storm_spout: {option} is fixed by the {'topology' if whole else 'spout'} itself; leave out {option}"
         )
     if whole is not None:
         loaded = (

@@ -4,7 +4,7 @@ Spark runs the spout in a process on the driver's machine. Tuples are written to
 offsets are places in the log. So a batch has the same rows whenever Spark reads it, whatever the spout would emit a
 second time.
 
-Its values become columns of the types that its schema says; a text column takes any value as JSON. A binary column has any
+Its values become columns of its schema's types; a text column takes any value as JSON. A binary column has any
 value as JSON, texts included, so that ``values_of`` can restore the value.
 """
 
@@ -66,7 +66,7 @@ def register_spouts(spark: SparkSession) -> None:
 class StormSpoutSource(DataSource):
     """The format ``storm_spout``; see SpoutOptions for its options.
 
-    Its columns are the stream's fields, of type string unless ``.schema(...)`` says otherwise.
+    Its columns are the stream's fields, of type string unless ``.schema(...)`` has others.
     """
 
     @classmethod
@@ -83,7 +83,7 @@ class StormSpoutSource(DataSource):
     def reader(self, schema: StructType) -> Any:
         raise TopologyError(
             "storm_spout is for streams, where a crash loses nothing: spark.readStream.format('storm_spout'), with "
-            ".trigger(availableNow=True) for a spout that comes to an end; or run_topology, which runs such a spout itself"
+            ".trigger(availableNow=True) for a spout that is exhausted some time; or run_topology, which runs such a spout itself"
         )
 
 
@@ -220,7 +220,7 @@ class RunningSpout:
         positions = self._positions(feed)
         self.log.append(rows, positions)
         for index, position in positions.items():
-            feed.tasks[index].position = position  # type: ignore[union-attr]  # from which it goes on if it dies
+            feed.tasks[index].position = position  # type: ignore[union-attr]  # from which it resumes if it dies
         feed.settle(emitted, set())  # nothing can be lost any more
         return len(rows)
 
@@ -241,7 +241,7 @@ class RunningSpout:
         found = {index: task.component.position() for index, task in enumerate(feed.tasks)}  # type: ignore[union-attr]
         if None in found.values():
             raise SparkJobError(
-                f"position() of spout {self._declared.id!r} returned None; return where the next tuple comes from"
+                f"position() of spout {self._declared.id!r} returned None; return the position of the next tuple"
             )
         return found
 
@@ -265,7 +265,7 @@ def _rows_of(declared: SpoutOptions, schema: StructType) -> Rows:
         raise TopologyError(
             f"spout {declared.id!r} emits the fields {', '.join(declared.fields)}, and the schema has {', '.join(schema.names)}"
         )
-    advice = "its tuples are kept by the spout. Give another schema: string takes anything"
+    advice = "its tuples are not lost. Give another schema: string takes anything"
     return Rows(f"spout {declared.id!r}", declared.fields, schema, advice, binary=_json)
 
 

@@ -18,7 +18,7 @@ from multilang.transactional import (
     TransactionalMap,
     TransactionalTopologyBuilder,
 )
-from spark_bridge import ListSource, PartitionSpout, SQLiteStore
+from spark_bridge import ListSource, PartitionSpout
 from tests.patience import patient
 from tests.soak import combined, sampled
 from tests.state.topologies import topology as stateful
@@ -63,7 +63,7 @@ def topology_of(what: str, folder: Path) -> Topology:
     if what == "watermarks":
         builder = TopologyBuilder()
         source = ListSource([list(range(200_000)), list(range(200_000))])
-        builder.set_spout("rows", PartitionSpout(source, store=SQLiteStore(str(folder / FILES[what])), group="g"))
+        builder.set_spout("rows", PartitionSpout(source, store=str(folder / FILES[what]), group="g"))
         builder.set_bolt("sink", Sink).shuffle_grouping("rows")
         return builder.build("watermarks")
     Update.stored = getattr(Update, "stored", None) or TransactionalMap(SqliteBacking(folder / FILES["map"], "m"))

@@ -16,7 +16,7 @@ from multilang.conformance.record import open_recording
 from multilang.helpers import private
 from multilang.store import StateError, open_store
 from multilang.transactional.spouts.files import FileSource
-from spark_bridge.sources.store import Marks, SQLiteStore
+from spark_bridge.sources.store import Marks
 from tests.cli.command import COMMAND, LIMIT
 from tests.security.test_another_account import NOBODY
 
@@ -175,16 +175,19 @@ def theirs(path, content=b"", kind=Path.write_bytes):
 @pytest.mark.parametrize("suffix", ["", "-journal", "-wal"])
 def test_no_watermarks_are_kept_with_what_another_account_put_there(of_all, suffix):
     path = of_all / "marks"
-    with closing(SQLiteStore(str(path))) as store:
+    with closing(open_store(f"sqlite://{path}")) as store:
         claimed(store).release()
     Path(f"{path}{suffix}").unlink(missing_ok=True)
     theirs(Path(f"{path}{suffix}"))
-    with closing(SQLiteStore(str(path))) as store, pytest.raises(StateError, match=f"marks{suffix} belongs to another"):
+    with (
+        closing(open_store(f"sqlite://{path}")) as store,
+        pytest.raises(StateError, match=f"marks{suffix} belongs to another"),
+    ):
         Marks(store, "g").load()
 
 
 def test_a_file_of_watermarks_is_its_users_alone(tmp_path):
-    with closing(SQLiteStore(str(tmp_path / "new" / "marks"))) as store:
+    with closing(open_store(f"sqlite://{tmp_path / 'new' / 'marks'}")) as store:
         marks = claimed(store)
         assert {mode(path) for path in (tmp_path / "new").rglob("*")} == {0o600}
         assert mode(tmp_path / "new") == 0o700

@@ -21,9 +21,9 @@ import pytest
 
 from multilang import BasicBolt, TopologyBuilder, Tuple
 from multilang.shipping.deploy import Deployed, deploy
+from multilang.shipping.deployment_record import keys, stored_former
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
-from multilang.shipping.kept import kept_former, keys
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.submit import submit
 from multilang.shipping.wheels import WheelTarget
@@ -285,9 +285,9 @@ def test_the_former_one_comes_back_where_the_answer_to_the_submission_does_not_c
 @pytest.mark.parametrize(
     ("beside", "step", "when", "said"),
     [
-        (False, "deactivate", "after", "somebody else submitted a topology 'shop' to .* meanwhile"),
-        (False, "killTopologyWithOpts", "after", "somebody else submitted a topology 'shop' to .* meanwhile"),
-        (False, "submitTopologyWithOpts", "before", "somebody else submitted a topology 'shop' to .* meanwhile"),
+        (False, "deactivate", "after", "another topology 'shop' was submitted to .* meanwhile"),
+        (False, "killTopologyWithOpts", "after", "another topology 'shop' was submitted to .* meanwhile"),
+        (False, "submitTopologyWithOpts", "before", "another topology 'shop' was submitted to .* meanwhile"),
         (True, "submitTopologyWithOpts", "before", "a topology 'shop-green' runs already on .*; replace it"),
     ],
 )
@@ -373,7 +373,7 @@ def test_of_two_deployments_that_begin_at_once_one_goes_on(address: Address, ser
 
     def other_begins(name: str) -> None:
         called(name)
-        if name == "getUserTopology":  # when what comes back is read, and before it is kept
+        if name == "getUserTopology":  # when the former one is read, and before it is stored
             server.blobs[keys(NAME)[0]] = json.dumps(facts).encode()
 
     server.called = other_begins  # type: ignore[method-assign]
@@ -496,7 +496,7 @@ def test_a_former_topology_that_somebody_else_stored_takes_no_more_memory_than_i
         tracemalloc.start()
         try:
             with pytest.raises(ShippingError, match="missing or not what multilang writes"):
-                kept_former(nimbus, NAME)
+                stored_former(nimbus, NAME)
             assert tracemalloc.get_traced_memory()[1] < 30_000_000
         finally:
             tracemalloc.stop()

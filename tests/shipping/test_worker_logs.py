@@ -127,7 +127,7 @@ def test_whatever_a_log_has_a_terminal_obeys_nothing(text: str) -> None:
 def test_a_line_without_an_end_and_lines_without_an_end_take_a_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker_logs, "MAX_KEPT", 1_000_000)
+    monkeypatch.setattr(worker_logs, "MAX_SHOWN", 1_000_000)
     write(tmp_path, "t", 6700, "x" * 5_000_000)
     write(tmp_path, "t", 6701, "y" * 9 + "\n" + "y\n" * 100_000)
     with logviewer(tmp_path) as port:

@@ -114,7 +114,7 @@ def test_a_java_that_can_not_run_spark_is_named(
 ) -> None:
     said = f"there is no program {tmp_path}/bin/java"
     if broken == "old":
-        said = "Java 17 or newer is needed, and that says 'openjdk version \"11.0.2\"'"
+        said = "Java 17 or newer is needed, and that is 'openjdk version \"11.0.2\"'"
         (tmp_path / "bin").mkdir()
         java = tmp_path / "bin" / "java"
         java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\nexit 1\n")

@@ -22,7 +22,6 @@ from multilang.state.names import COMMITTED, PREPARING, STATE_KEY
 from multilang.state.positions import Note
 from multilang.state.witness import Witness
 from spark_bridge import ListSource, PartitionSpout
-from spark_bridge.sources.store import SQLiteStore
 from tests.patience import patient
 from tests.state.conftest import conf_of
 
@@ -92,7 +91,7 @@ class Place:
         builder = TopologyBuilder()
         if self.position == "watermarks":
             source = ListSource([[[n] for n in range(rows)]], ["n"])
-            store = SQLiteStore(str(self.folder / "marks.sqlite"))
+            store = str(self.folder / "marks.sqlite")
             builder.set_spout("numbers", PartitionSpout(source, store=store, group="g"))
         elif self.queue is not None:
             port = self.queue.connection_pool.connection_kwargs["port"]

@@ -80,7 +80,7 @@ def test_a_cluster_that_could_not_stay_on_loopback_does_not_start(
         cluster.up()
     assert not cluster.processes()
     shown = multilang("cluster", "up", "--home", tmp_path / "home")
-    assert "or say --expose" in shown.stderr
+    assert "or give --expose" in shown.stderr
     try:
         shown = multilang("cluster", "up", "--home", tmp_path / "home", "--expose", "--no-drpc")
         assert shown.returncode == 0, shown.stderr

@@ -107,7 +107,7 @@ def check_owners(folder: Path, must_exist: bool = False) -> None:
 
     Args:
         folder: The folder.
-        must_exist: Whether it is about to be used: what another account put there can be gone at the check, and back at the use.
+        must_exist: Whether it is about to be used: a file of another account may be missing at the check, and there at the use.
 
     Raises:
         ShippingError: It is; or it is missing, and must not be.

@@ -40,7 +40,7 @@ def check(conf: Mapping[str, Any]) -> None:
         raise ShippingError(
             "there is no JDK, without which Storm's daemons listen on every interface, and whoever reaches "
             f"{', '.join(others)} could run code as this user: install a JDK, 17 or newer (Debian, Ubuntu: apt-get install "
-            "default-jdk-headless), or say --expose"
+            "default-jdk-headless), or give --expose"
         )
 
 

@@ -127,7 +127,7 @@ class Cluster:
             False if all daemons were running already.
 
         Raises:
-            ShippingError: A daemon can't be started; the text says why.
+            ShippingError: A daemon can't be started; the text has the reason.
         """
         jars = self._jars(progress)
         with self._locked():
@@ -175,7 +175,7 @@ class Cluster:
         return processes.members(self.home)
 
     def kill(self, daemon: str) -> None:
-        """Kill one daemon with ``kill -9``; its workers go on running. Raises ShippingError when it isn't running."""
+        """Kill one daemon with ``kill -9``; its workers continue. Raises ShippingError when it isn't running."""
         pid = processes.daemons(self.home).get(daemon)
         if pid is None:
             raise ShippingError(f"no {daemon!r} runs in {self.home}; running: {', '.join(self.status()) or 'none'}")
@@ -268,7 +268,7 @@ class Cluster:
         environment = processes.environment(
             self.home, name, PATH=path, STORM_CONF_DIR=str(settings.conf_folder(self.home, name))
         )
-        if name == "drpc":  # if it comes first, Storm's folders in ZooKeeper are open to all, whatever the ACLs
+        if name == "drpc":  # if it starts first, Storm's folders in ZooKeeper are open to all, whatever the ACLs
             self._until(
                 lambda: _ready(state, self.conf), "Nimbus does not answer, or has not found every supervisor", state
             )

@@ -1,4 +1,4 @@
-"""Classes of our own that Storm's daemons need, compiled once for a JDK and kept beside Storm's jars.
+"""Classes of our own that Storm's daemons need, compiled once for a JDK and cached beside Storm's jars.
 
 A compiler is a JVM that costs as much as a daemon's start.
 """
@@ -32,21 +32,21 @@ def put(source: Path, jars: Path, jar: Path) -> None:
         ShippingError: There is no JDK here, or it can't compile the class.
     """
     program = java() or "java"
-    kept = _kept(source, jars, Path(program).resolve())
+    cached = _cached(source, jars, Path(program).resolve())
     jar.parent.mkdir(exist_ok=True)
-    if not kept.exists():
-        if not os.access(kept.parent, os.W_OK):
+    if not cached.exists():
+        if not os.access(cached.parent, os.W_OK):
             _compile(source, program, jars, jar)
             return
-        with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f"{kept.stem}-") as folder:
-            made = Path(folder, kept.name)
+        with tempfile.TemporaryDirectory(dir=cached.parent, prefix=f"{cached.stem}-") as folder:
+            made = Path(folder, cached.name)
             _compile(source, program, jars, made)
-            made.replace(kept)  # it appears complete or not at all
-    shutil.copyfile(kept, jar)
+            made.replace(cached)  # it appears complete or not at all
+    shutil.copyfile(cached, jar)
 
 
-def _kept(source: Path, jars: Path, program: Path) -> Path:
-    """Return the file that keeps what this Java has compiled, which may not exist yet."""
+def _cached(source: Path, jars: Path, program: Path) -> Path:
+    """Return the file for what this Java compiles, which may not exist yet."""
     changed = program.stat().st_mtime_ns if program.exists() else 0
     key = hashlib.sha256(f"{program} {changed}\n".encode() + source.read_bytes()).hexdigest()[:16]
     return jars.parent / f"{jars.name}-{source.stem}-{key}.jar"

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 MARK = "MULTILANG_CLUSTER_MEMBER"
 _PROC = Path("/proc")
 _PATIENCE = 3.0  # seconds from SIGTERM to SIGKILL
-_LIMIT = 30.0  # seconds for processes to be gone after SIGKILL
+_LIMIT = 30.0  # seconds for processes to end after SIGKILL
 # The only variables that daemons, and through them workers and components, get from the caller. A component must find
 # what it needs in the jar, on every machine, and not in a variable that a developer's shell happens to set.
-_KEPT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "JAVA_HOME")
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TMPDIR", "TZ", "JAVA_HOME")
 
 
 def environment(home: Path, name: str, **more: str) -> dict[str, str]:
     """Return the environment of a daemon called ``name``. ``home``: the cluster's folder."""
-    kept = {key: value for key, value in os.environ.items() if key in _KEPT or key.startswith("LC_")}
-    return {**kept, **more, MARK: f"{home}:{name}"}
+    passed = {key: value for key, value in os.environ.items() if key in _PASSED_ON or key.startswith("LC_")}
+    return {**passed, **more, MARK: f"{home}:{name}"}
 
 
 def spawn(command: Sequence[str], log: Path, environment: dict[str, str], folder: Path) -> subprocess.Popen[bytes]:

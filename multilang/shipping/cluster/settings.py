@@ -123,7 +123,7 @@ def _common(home: Path, state: ClusterState) -> dict[str, Any]:
         "nimbus.seeds": [LOOPBACK],
         "nimbus.thrift.port": state.nimbus,
         "storm.local.hostname": LOOPBACK,
-        # Workers listen on every interface, and Storm has no setting for that: they take tuples from whoever knows this.
+        # Workers listen on every interface, and Storm has no setting for that: they take tuples from every client with this secret.
         "storm.messaging.netty.authentication": True,
         "storm.zookeeper.topology.auth.payload": f"multilang:{secrets.token_hex(16)}",
         "storm.log.dir": str(home / "logs"),
@@ -141,8 +141,8 @@ def _common(home: Path, state: ClusterState) -> dict[str, Any]:
         "storm.zookeeper.session.timeout": 10000,  # ms; after a kill, the next Nimbus waits so long
         "nimbus.monitor.freq.secs": 2,
         "supervisor.monitor.frequency.secs": 1,
-        # Longer times than Storm's 120, 120 and 15 seconds, so that workers and daemons that start slowly are not started again and
-        # again. One that ends is started again at once, whatever these are.
+        # Longer times than Storm's 120, 120 and 15 seconds, so that workers and daemons that start slowly are not restarted
+        # over and over. One that ends is restarted at once, whatever these are.
         "nimbus.task.launch.secs": 300,
         "supervisor.worker.start.timeout.secs": 300,
         "storm.zookeeper.connection.timeout": 60000,  # ms

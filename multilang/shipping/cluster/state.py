@@ -1,4 +1,4 @@
-"""The stored state of a cluster, in its folder. It is complete before anything starts, so that any ``up`` can go on."""
+"""The stored state of a cluster, in its folder. It is complete before anything starts, so that any ``up`` can continue."""
 
 from __future__ import annotations
 

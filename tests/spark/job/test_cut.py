@@ -119,7 +119,7 @@ def test_cuts_that_would_not_be_exact_are_refused(spark: SparkSession, tmp_path:
             run_topology(topology, {"sentences": source}, spark, **{"save_state": place, **options})
 
     refused(r"where the source of 'sentences' ends can't be saved", over(SOURCE, PartitionSpout, "at-least-once"))
-    refused(r"positions: spout 'sentences' goes on where its source ends", positions={"sentences": [1, 2]})
+    refused(r"positions: spout 'sentences' resumes where its source ends", positions={"sentences": [1, 2]})
     refused(
         r"positions are saved with the states: name their place", save_state=None, positions={"sentences": [{}, {}]}
     )

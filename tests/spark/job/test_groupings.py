@@ -199,7 +199,7 @@ def test_an_output_with_types_that_no_column_has_together_is_refused_by_name(spa
             result.dataframe("sums")
         shown = result.dataframe("seen").collect()
         assert [row["values"] for row in shown] == ['["a",1]', "[5,2]", "[null,3]"]
-        with pytest.raises(SparkJobError, match=r"'rows' was not kept: kept are 'seen' stream 'default'"):
+        with pytest.raises(SparkJobError, match=r"'rows' is no output: the outputs are 'seen' stream 'default'"):
             result.rdd("rows")
 
 

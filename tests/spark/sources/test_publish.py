@@ -173,7 +173,7 @@ def test_a_topology_ends_with_the_name_of_a_damaged_file(copied: Path) -> None:
 def test_what_is_there_is_replaced_only_when_that_is_said(spark: SparkSession, tmp_path: Path) -> None:
     url = str(tmp_path / "rows")
     first = publish(spark.range(10), url)
-    with pytest.raises(ConnectorError, match="say overwrite=True"):
+    with pytest.raises(ConnectorError, match="with overwrite=True"):
         publish(spark.range(5), url)
     assert first.read(0, 0, 1) == [(0,)]
     first.close()

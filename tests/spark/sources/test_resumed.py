@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from multilang import LocalCluster
 from multilang.helpers.checksums import extended
-from multilang.store import FencedError, InUseError
+from multilang.store import FencedError, InUseError, open_store
 from multilang.store.claims import stored_owner
 from multilang.store.memory import MemoryStore
 from spark_bridge import (
@@ -24,12 +24,11 @@ from spark_bridge import (
     PartitionSource,
     PartitionSpout,
     RDDSource,
-    SQLiteStore,
     forget_progress,
     publish,
     rename_progress,
 )
-from spark_bridge.sources.identity import Comparison, Mark, Sums, described
+from spark_bridge.sources.source import Comparison, Mark, Sums, described
 from spark_bridge.sources.store import Marks, components
 from tests.patience import patient
 from tests.soak import SOAK
@@ -399,7 +398,10 @@ def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_change
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multilang.store.claims.CLAIM_SECS", 0.5)
-    with closing(SQLiteStore(str(tmp_path / "kept"))) as store, closing(SQLiteStore(str(tmp_path / "kept"))) as again:
+    with (
+        closing(open_store(f"sqlite://{tmp_path / 'kept'}")) as store,
+        closing(open_store(f"sqlite://{tmp_path / 'kept'}")) as again,
+    ):
         first = marks(store, "g", "run 1", [0])
         sibling = marks(store, "g", "run 1", [1])
         first.save({0: Mark(5, 1)})  # another task of the same run takes nothing away
@@ -418,9 +420,9 @@ def test_a_second_run_at_once_is_refused_by_name_and_one_that_was_stopped_change
 
 def test_a_topology_ends_when_another_one_took_its_group(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
-    spout = PartitionSpout(ListSource(THEN), store=SQLiteStore(kept), group="nightly")
+    spout = PartitionSpout(ListSource(THEN), store=kept, group="nightly")
     spout.save_secs = 0.01
-    with LocalCluster(mode="inprocess") as cluster, closing(SQLiteStore(kept)) as store:
+    with LocalCluster(mode="inprocess") as cluster, closing(open_store(f"sqlite://{kept}")) as store:
         run = cluster.submit(through(spout))
         run.wait(until=lambda run: run.counters["rows"].acked > 100, timeout=patient(60))
         owner = stored_owner(store, "source/nightly/rows")

@@ -410,10 +410,10 @@ def test_what_one_group_has_acked_is_not_taken_from_another(served: Served, monk
     assert not served.done  # the other reads on
     second.report([Progress(0, 7, False), Progress(1, 9, True)])
     assert second.progress() == {0: 7, 1: 9}
-    monkeypatch.setattr(serve_module, "GONE_SECS", 3600.0)
+    monkeypatch.setattr(serve_module, "GRACE_SECS", 3600.0)
     second.close()
     assert not served.done  # its worker may be started again
-    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
+    monkeypatch.setattr(serve_module, "GRACE_SECS", 0.0)
     until(lambda: served.done, "nobody reads any more who has not acked all")
     first.close()
 
@@ -421,7 +421,7 @@ def test_what_one_group_has_acked_is_not_taken_from_another(served: Served, monk
 def test_a_reader_that_reconnects_before_it_has_anything_to_report_is_waited_for(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
+    monkeypatch.setattr(serve_module, "GRACE_SECS", 0.0)
     fast, slow = served.source, served.source
     fast.follow("run/fast")
     slow.follow("run/slow")
@@ -440,7 +440,7 @@ def test_a_reader_that_reconnects_before_it_has_anything_to_report_is_waited_for
 
 
 def test_two_transactional_topologies_each_get_every_row(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve_module, "GONE_SECS", 3600.0)
+    monkeypatch.setattr(serve_module, "GRACE_SECS", 3600.0)
     spout = TransactionalPartitionSpout(served.source, fields=["value"])
     runs = [("one", "fast"), ("two", "slow"), ("three", "slow")]  # the last two have stores of their own
     confs = [{"storm.id": run, "topology.transactional.id": id} for run, id in runs]
@@ -465,7 +465,7 @@ def test_two_transactional_topologies_each_get_every_row(served: Served, monkeyp
 def test_rows_that_several_have_acked_among_them_are_not_all_acked(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serve_module, "GONE_SECS", 0.0)
+    monkeypatch.setattr(serve_module, "GRACE_SECS", 0.0)
     readers = [served.source, served.source]
     for partitions, reader in zip(([0, 1], [2]), readers, strict=True):
         reader.follow(f"run/{partitions}")

@@ -19,6 +19,7 @@ from multilang import LocalCluster, TopologyBuilder
 from multilang.component.errors import ConfigError
 from multilang.helpers.checksums import extended
 from multilang.local import LocalClusterError
+from multilang.store import open_store
 from multilang.store.memory import MemoryStore
 from multilang.topology import TopologyError
 from spark_bridge import (
@@ -29,12 +30,11 @@ from spark_bridge import (
     Progress,
     ReplayablePartitionSpout,
     SourceUnavailable,
-    SQLiteStore,
     forget_progress,
     rename_progress,
 )
-from spark_bridge.sources.identity import Mark, described
 from spark_bridge.sources.readahead import ReadAhead
+from spark_bridge.sources.source import Mark, described
 from spark_bridge.sources.store import Marks
 from tests.patience import patient
 from tests.spark.sources.topologies import Asked, Echo, FailsAlways, FailsFirst, TooMuch, through
@@ -136,12 +136,12 @@ def test_the_watermark_stops_at_the_first_row_that_is_not_acked() -> None:
 def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp_path: Path) -> None:
     source = ListSource([list(range(100)), list(range(100, 200))])
     path = str(tmp_path / "kept.sqlite")
-    with closing(SQLiteStore(path)) as store:
+    with closing(open_store(f"sqlite://{path}")) as store:
         marks = Marks(store, "nightly/rows")
         marks.claim([0, 1], "a run", "a topology")
         marks.save({0: mark_of(source, 0, 90), 1: mark_of(source, 1, 100)})
         marks.release()
-    one = run(through(PartitionSpout(source, store=SQLiteStore(path), group="nightly")))
+    one = run(through(PartitionSpout(source, store=path, group="nightly")))
     assert sorted(echoed(one)) == list(range(90, 100))
     two = run(through(PartitionSpout(source, store=f"sqlite://{path}", group="nightly")))
     assert echoed(two) == []
@@ -163,7 +163,7 @@ def test_a_process_that_is_killed_goes_on_from_the_sqlite_file(tmp_path: Path) -
     kept = tmp_path / "kept.sqlite"
 
     def acked() -> int:
-        with closing(SQLiteStore(str(kept))) as store:
+        with closing(open_store(f"sqlite://{kept}")) as store:
             return sum(sum(watermarks(store, place.partition("/")[2]).values()) for place in store.places("source/"))
 
     with LocalCluster() as cluster:
@@ -282,7 +282,7 @@ def test_at_most_so_many_rows_are_under_way() -> None:
 
 
 def test_the_source_may_come_with_the_conf() -> None:
-    with pytest.raises(ConfigError, match=r"say its fields: fields=\[\.\.\.\]"):
+    with pytest.raises(ConfigError, match=r"give its fields: fields=\[\.\.\.\]"):
         through(PartitionSpout())
     topology = through(PartitionSpout(fields=["n"]))
     with (
@@ -330,7 +330,7 @@ def test_a_list_whose_rows_have_another_length_is_refused() -> None:
 
 
 def test_a_store_keeps_marks_and_is_made_anew_where_it_is_needed(tmp_path: Path) -> None:
-    store = SQLiteStore(str(tmp_path / "kept.sqlite"))
+    store = open_store(f"sqlite://{tmp_path / 'kept.sqlite'}")
     marks, other = Marks(store, "g"), Marks(store, "other")
     marks.claim([0, 1], "run", "topology")
     other.claim([0], "run", "topology")
@@ -429,7 +429,7 @@ def test_a_component_that_was_renamed_does_not_begin_again_beside_its_progress(t
     def read(component: str, name: str = "shop", group: str = "nightly") -> int:
         builder = TopologyBuilder()
         rows = ListSource([[[n] for n in range(50)]], ["n"])
-        builder.set_spout(component, PartitionSpout(rows, store=SQLiteStore(path), group=group))
+        builder.set_spout(component, PartitionSpout(rows, store=path, group=group))
         builder.set_bolt("echo", Echo).shuffle_grouping(component)
         with LocalCluster(mode="inprocess") as cluster:
             run = cluster.submit(builder.build(name), capture=["echo"])

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from spark_bridge.sources.workers import Workers
+from spark_bridge.sources.live import Workers
 from tests.patience import patient
 
 LIMIT = patient(60.0)

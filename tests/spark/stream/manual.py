@@ -50,7 +50,7 @@ def main() -> None:
     run(spout)
 
     run(transactions)
-    namespace["query"].process_available()
+    namespace["query"].query.processAllAvailable()
     namespace["query"].stop()
     run(job)
     (total,) = maps_of(innermost(namespace["topology"]["sum"].component))

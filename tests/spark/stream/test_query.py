@@ -59,7 +59,7 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
     with start() as query:
         assert query.query.name == "stateful"
         assert QueryLog(spark, str(checkpoint)).query == query.query.id
-        query.process_available()
+        query.query.processAllAvailable()
         assert state_of(durable) == words_of(70)
         wait_for(lambda: len(told) == 2, "Spark told of both batches")
         status = query.status()
@@ -75,7 +75,7 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
     os.remove(checkpoint / "commits" / ".1.crc")
     lines.put(sentences(70, 100))
     with start() as query:
-        query.process_available()
+        query.query.processAllAvailable()
         wait_for(lambda: len(told) == 4, "Spark told of two more")
     assert state_of(durable) == words_of(100)
     assert seen == [(0, 40), (1, 30), (2, 30)]
@@ -94,8 +94,8 @@ def test_each_row_counts_once_over_restarts_and_repeated_batches(
         cluster.submit(topology).wait(timeout=patient(120))
     lines.put(sentences(0, 10))
     with start() as query:
-        query.process_available()
-        with pytest.raises(TimeoutError, match=r"has not ended after 0\.1 s; it goes on"):
+        query.query.processAllAvailable()
+        with pytest.raises(TimeoutError, match=r"has not ended after 0\.1 s; it continues"):
             query.wait(timeout=0.1)
     assert state_of(durable) == words_of(100) + words_of(50) + words_of(10)
 
@@ -108,7 +108,7 @@ def test_what_does_not_belong_together_is_refused_by_name(spark: SparkSession, l
         stream_topology(wider(), {"sentences": source}, checkpoint=checkpoint, state="/dev/null/state")
     # Nothing was begun by that.
     with stream_topology(topology, {"sentences": source}, checkpoint=Path(checkpoint), state=place) as query:
-        query.process_available()
+        query.query.processAllAvailable()
         with pytest.raises(StateError, match=r"is in use by topology 'stateful'"):
             run_in_another_process(place)
     with pytest.raises(TopologyError, match=r"that of another topology: tasks of bolt 'count' was 2, and is 3"):
@@ -168,7 +168,7 @@ def test_what_another_engine_has_prepared_and_not_committed_is_not_counted(
 
     lines.put(sentences(0, 5))
     with start() as query:
-        query.process_available()
+        query.query.processAllAvailable()
     # Such as a driver that was taken for dead, and gets on after its successor has begun.
     provider = provider_of(durable)
     late = opened(provider, "count-0")
@@ -179,7 +179,7 @@ def test_what_another_engine_has_prepared_and_not_committed_is_not_counted(
     with start() as query:
         with pytest.raises(FencedError, match=r"'count-0'.* was taken over"):
             late.prepare_commit(1)
-        query.process_available()
+        query.query.processAllAvailable()
     assert state_of(durable) == words_of(10)
 
 
@@ -229,9 +229,9 @@ def test_several_sources_and_bolts_that_remember_from_batch_to_batch(
     with stream_topology(
         both, {"words": frame, "rows": other}, checkpoint=str(tmp_path / "c"), each_batch=keep, progress=told.append
     ) as query:
-        query.process_available()
+        query.query.processAllAvailable()
         lines.put(["c"])
-        query.process_available()
+        query.query.processAllAvailable()
     rows = [tuple(row) for batch in sorted(found) for row in found[batch]]
     assert sorted(row[:2] for row in rows) == [
         ("rows", "A"), ("rows", "B"), ("rows", "C"), ("words", "a"), ("words", "b"), ("words", "c"),
@@ -320,7 +320,7 @@ def test_a_plain_topology_counts_as_its_job_does(spark: SparkSession, lines: Lin
     with stream_topology(
         plain, {"words": lines.stream(spark)}, checkpoint=str(tmp_path / "c"), each_batch=keep
     ) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     rdd = spark.sparkContext.parallelize(sentences(0, 50), 2)
     with run_topology(plain, {"words": rdd}, spark) as result:
         assert dict(result.dataframe("count").groupBy("word").max("count").collect()) == highest == words_of(50)
@@ -342,7 +342,7 @@ def test_a_checkpoint_on_this_machine_is_written_directly_unless_the_user_says_h
         with pytest.raises(Exception, match=r"shop\.NoSuchManager"):
             stream_topology(
                 topology, {"sentences": lines.stream(spark)}, checkpoint=tmp_path / "c", state=tmp_path / "s"
-            ).process_available()
+            ).query.processAllAvailable()
         assert spark.conf.get(key) == "shop.NoSuchManager"
     finally:
         spark.conf.unset(key)

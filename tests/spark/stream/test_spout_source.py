@@ -152,7 +152,7 @@ exec {sys.executable} "$@"
         query.wait(timeout=patient(300))
     assert state_of(place) == words_of(20)
     assert first.is_dir()
-    assert [each.message for each in caplog.records if "is started again from its checkpoint" in each.message]
+    assert [each.message for each in caplog.records if "is restarted from its checkpoint" in each.message]
 
 
 def test_bolts_get_the_values_that_a_spout_without_a_source_emitted(spark: SparkSession, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     assert state_of(durable) == words_of(90)
     embedded(100)
     assert state_of(durable) == words_of(100)
-    with pytest.raises(TopologyError, match=r"has gone on without this query, and spout 'sentences' .*new checkpoint"):
+    with pytest.raises(TopologyError, match=r"has advanced without this query, and spout 'sentences' .*new checkpoint"):
         query("first", 120)
 
     def broken(*_: object) -> None:
@@ -212,7 +212,7 @@ def test_a_spout_goes_on_where_the_embedded_cluster_left_it_and_back(
     with pytest.raises(ZeroDivisionError):
         query("second", 120, broken)
     embedded(110)
-    with pytest.raises(TopologyError, match=r"has gone on without this query"):
+    with pytest.raises(TopologyError, match=r"has advanced without this query"):
         query("second", 120)
     query("third", 130)
     assert state_of(durable) == words_of(130)
@@ -370,7 +370,7 @@ def test_values_take_the_types_of_the_schema_and_others_are_json(tmp_path: Path)
     later = again.latestOffset(end)
     assert [row[0] for row in rows_of(again, end, later)] == [5, 6, 7]
     again.commit(end)
-    with pytest.raises(SparkJobError, match=r"the checkpoint goes on at row 0, and the spout log .* has rows 5 to 8"):
+    with pytest.raises(SparkJobError, match=r"the checkpoint continues at row 0, and the spout log .* has rows 5 to 8"):
         again.partitions(start, later)
     again.stop()
     wider = reader(tmp_path, "n long, value string", spout=f"{HERE}.Numbers", parallelism="2")
@@ -461,7 +461,7 @@ def test_what_can_not_be_a_source_is_refused_by_name(
         ({}, r"storm_spout needs a spout, by one of"),
         ({"spout": f"{HERE}.Numbers", "batch_siz": "1"}, r"has no option 'batch_siz'.*batch_size"),
         ({"spout": f"{HERE}.Numbers", "batch_size": "0"}, r"batch_size is '0'; use a whole number from 1"),
-        ({"spout": f"{HERE}.Numbers", "fields": "a"}, r"what fields is the spout says itself"),
+        ({"spout": f"{HERE}.Numbers", "fields": "a"}, r"fields is fixed by the spout itself"),
         ({"spout": f"{HERE}.Numbers", "conf": "[1]"}, r"conf is a JSON object"),
         ({"topology": f"{HERE}:topology", "spout": "number"}, r"'number' is no spout of 'numbers'.*numbers"),
         ({"spout": f"{HERE}:plain", "stream": "even"}, r"has no stream 'even'"),

@@ -76,7 +76,7 @@ def test_each_batch_is_a_transaction_over_restarts_and_repeated_batches(
 
     fill(lines, 2)
     with start(spark, lines, conf, each_batch=each, outputs=["words"], progress=told.append) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 200)
     assert [txid for txid, _ in totals] == ["1", "1", "2", "2"]
     assert sum(count for _, count in totals) == words_of(200).total()
@@ -85,14 +85,14 @@ def test_each_batch_is_a_transaction_over_restarts_and_repeated_batches(
         os.remove(tmp_path / "checkpoint" / "commits" / name)
     fill(lines, 1)
     with start(spark, lines, conf, progress=told.append) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 200 + 100)
     assert [(each.batch, each.acked, each.failed, each.repeated) for each in told] == [
         (0, 100, 0, False), (1, 100, 0, False), (1, 0, 0, True), (2, 100, 0, False),
     ]  # fmt: skip
     # Another query, with a checkpoint of its own, goes on with the next transaction.
     with start(spark, lines, conf, checkpoint=str(tmp_path / "other")) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 600)
 
 
@@ -113,7 +113,7 @@ def test_a_failed_batch_is_replayed_whole_within_its_batch(spark: SparkSession, 
         while sum(each.replayed for each in told) < 2:  # one attempt of three fails, by chance
             lines.put(["moon", "sun", "moon"])
             files += 1
-            query.process_available()
+            query.query.processAllAvailable()
     assert [each.acked for each in told] == [3] * files
     assert sum(each.failed for each in told) == 3 * sum(each.replayed for each in told)
     assert found.multi_get(["moon", "sun"]) == {"moon": 2 * files, "sun": files}
@@ -127,11 +127,11 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, lines: Lines, t
     }
     with pytest.raises(TopologyError, match=r"spout 'lines' has no source.*the query's batches are the transactions"):
         stream_topology(transactions.topology, {}, checkpoint=str(tmp_path / "none"), conf=conf)
-    with pytest.raises(TopologyError, match="has no stateful bolt whose state could be kept"):
+    with pytest.raises(TopologyError, match="has no stateful bolt whose state could be stored"):
         start(spark, lines, conf, state=str(tmp_path / "state"))
     fill(lines, 1)
     with start(spark, lines, conf) as query:
-        query.process_available()
+        query.query.processAllAvailable()
         with pytest.raises(StateError, match="is in use"):
             run_elsewhere(conf)
     fill(lines, 1)
@@ -152,7 +152,7 @@ def test_what_can_not_be_is_refused_by_name(spark: SparkSession, lines: Lines, t
     with pytest.raises(StateError, match=r"transaction 2 .* was begun on Spark .* run that again"):
         start(spark, lines, conf, checkpoint=str(tmp_path / "other")).wait()
     with start(spark, lines, conf) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 200)
 
 
@@ -178,7 +178,7 @@ def test_a_driver_killed_at_steps_of_a_transaction(
         _, said = end(process)
         assert process.returncode == -signal.SIGKILL, (step, said[-3000:])
     with start(spark, lines, conf) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 100 * (len(steps) + 1))
 
 
@@ -194,5 +194,5 @@ def test_a_driver_killed_at_random_moments(
         files += 3
         kills += killed_at_random(driver("transactions", tmp_path, conf), tmp_path, chance, not kills % 2)
     with start(spark, lines, conf) as query:
-        query.process_available()
+        query.query.processAllAvailable()
     assert_counted(conf, 100 * files)

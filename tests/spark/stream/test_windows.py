@@ -48,7 +48,7 @@ def test_windows_end_as_batches_pass_them_and_survive_the_query(
         with query:
             for batch in batches:
                 lines.put(batch)
-                query.process_available()
+                query.query.processAllAvailable()
             assert query.failed == []
 
     go_on(lines_of(range(100)), lines_of(range(100, 160)))

@@ -1,4 +1,4 @@
-"""The facts that a deployment keeps in the cluster's blob store, so that the next one understands it if it is broken off.
+"""The record of a deployment in the cluster's blob store, for the next one to complete it if it is broken off.
 
 The next one may be made on another machine. There are two blobs: a few facts as JSON, and a zip with all that the former
 topology was submitted with. Both are there from before the first change until the deployment has ended, well or not.
@@ -39,7 +39,7 @@ _OWN = ("name", "id", "conf", "active", "drain")
 
 
 @dataclass(frozen=True)
-class Kept:
+class DeploymentRecord:
     """The facts of a deployment that is under way, or was broken off.
 
     Attributes:
@@ -51,7 +51,7 @@ class Kept:
         began: The time, in seconds since 1970.
         until: The time at which it must have ended.
         processes: The kernel and the namespace of processes in which its pid is one; empty: it was not noted.
-        mark: What tells it from every other deployment; empty: it was not noted.
+        mark: A text that no other deployment has; empty: it was not noted.
     """
 
     former: str
@@ -66,11 +66,11 @@ class Kept:
 
     @property
     def is_under_way(self) -> bool:
-        """True if the process that began it may still be at it."""
+        """True if the process that began it may still run."""
         if time.time() > self.until:
             return False
         if self.host != socket.gethostname() or (self.processes and self.processes != _processes()):
-            return True  # nobody can look; its pid says nothing here, where containers all begin to count at 1
+            return True  # its pid has no meaning here, where containers all begin to count at 1
         if self.pid == os.getpid():
             return False
         try:
@@ -87,71 +87,71 @@ def keys(name: str) -> tuple[str, str]:
     return f"multilang-deploy-{name}.json", f"multilang-deploy-{name}.zip"
 
 
-def keep(nimbus: Nimbus, name: str, former: Former, mark: str, longest: float) -> Kept:
-    """Keep a former topology, and the facts of a deployment that begins now.
+def begin(nimbus: Nimbus, name: str, former: Former, mark: str, longest: float) -> DeploymentRecord:
+    """Store a former topology, and the record of a deployment that begins now.
 
-    The facts come first: of two deployments that begin at once, the store lets one alone make them.
+    The record is stored first: of two deployments that begin at once, the store lets one alone make them.
 
     Args:
         nimbus: The connection.
         name: The topology's name.
         former: The topology that is replaced.
-        mark: What tells the deployment from every other one.
+        mark: A text that no other deployment has.
         longest: Seconds that the deployment may take.
 
     Raises:
         ShippingError: Another deployment has begun.
     """
-    kept = Kept(former.id, former.active, None, **_begun_here(mark, longest))
+    record = DeploymentRecord(former.id, former.active, None, **_begun_here(mark, longest))
     try:
-        _store(nimbus, keys(name)[0], _facts(kept), only_new=True)
+        _store(nimbus, keys(name)[0], _facts(record), only_new=True)
     except ShippingError as error:
         if error.kind != "KeyAlreadyExistsException":
             raise
-        if kept_of(nimbus, name) is None:
+        if record_of(nimbus, name) is None:
             time.sleep(_UPLOAD)  # it is empty while another one writes it, and also where the writing was broken off
-        refuse_if_under_way(name, kept_of(nimbus, name))
-        note(nimbus, name, kept)
+        refuse_if_under_way(name, record_of(nimbus, name))
+        note(nimbus, name, record)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:  # the jar is compressed already
         archive.writestr("about.json", json.dumps({each: getattr(former, each) for each in _OWN}))
         archive.writestr("former.jar", former.jar)
         archive.writestr("structure.thrift", _serialized(former.structure))
     _store(nimbus, keys(name)[1], out.getvalue())
-    return kept
+    return record
 
 
-def take_over(nimbus: Nimbus, name: str, kept: Kept, mark: str, longest: float) -> Kept:
-    """Note that a deployment begins now with what one that was broken off has kept; return its facts.
+def take_over(nimbus: Nimbus, name: str, record: DeploymentRecord, mark: str, longest: float) -> DeploymentRecord:
+    """Begin a deployment with the record of one that was broken off; return the new record.
 
     Args:
         nimbus: The connection.
         name: The topology's name.
-        kept: The facts of the one that was broken off.
-        mark: What tells the deployment from every other one.
+        record: The record of the one that was broken off.
+        mark: A text that no other deployment has.
         longest: Seconds that the deployment may take.
     """
-    kept = replace(kept, **_begun_here(mark, longest))
-    note(nimbus, name, kept)
-    return kept
+    record = replace(record, **_begun_here(mark, longest))
+    note(nimbus, name, record)
+    return record
 
 
-def refuse_if_under_way(name: str, kept: Kept | None) -> None:
-    """Raise ShippingError if a deployment may still be at it.
+def refuse_if_under_way(name: str, record: DeploymentRecord | None) -> None:
+    """Raise ShippingError if a deployment may still be under way.
 
     Args:
         name: The topology's name.
-        kept: The deployment's facts.
+        record: The deployment's record.
     """
-    if kept is not None and kept.is_under_way:
+    if record is not None and record.is_under_way:
         raise refused(
             "AlreadyAliveException",
-            f"a deployment of {name!r} that process {kept.pid} on {kept.host} began {ago(kept.began)} is under way: wait until it has "
-            f"ended. If that process is gone: multilang blob rm {keys(name)[0]}",
+            f"a deployment of {name!r} that process {record.pid} on {record.host} began {ago(record.began)} is under way: wait until it has "
+            f"ended. If that process has ended: multilang blob rm {keys(name)[0]}",
         )
 
 
-def check_own(nimbus: Nimbus, name: str, kept: Kept) -> None:
+def check_own(nimbus: Nimbus, name: str, record: DeploymentRecord) -> None:
     """Check that no other deployment has begun, for which this one counts as broken off if it was stopped for too long.
 
     Nimbus offers no step that compares and changes: what this one does at once after the check is not held back.
@@ -159,21 +159,21 @@ def check_own(nimbus: Nimbus, name: str, kept: Kept) -> None:
     Args:
         nimbus: The connection.
         name: The topology's name.
-        kept: This deployment's facts.
+        record: This deployment's record.
 
     Raises:
         ShippingError: Another one has begun.
     """
-    found = kept_of(nimbus, name)
-    if found is not None and found.mark == kept.mark:
+    found = record_of(nimbus, name)
+    if found is not None and found.mark == record.mark:
         return
     if found is None:
-        meanwhile = f"another one began and ended, or somebody removed the blob {keys(name)[0]}"
+        meanwhile = f"another one began and ended, or the blob {keys(name)[0]} was removed"
     else:
         meanwhile = f"process {found.pid} on {found.host} began another one"
     raise refused(
         "AlreadyAliveException",
-        f"this deployment of {name!r} began {ago(kept.began)}. Meanwhile {meanwhile}: this one changes nothing more. See what runs "
+        f"this deployment of {name!r} began {ago(record.began)}. Meanwhile {meanwhile}: this one changes nothing more. See what runs "
         "now with multilang list",
     )
 
@@ -184,20 +184,20 @@ def ago(when: float) -> str:
     return f"{secs} s ago" if secs < 120 else f"{secs // 60} min ago"
 
 
-def note(nimbus: Nimbus, name: str, kept: Kept) -> None:
-    """Write down the facts of a deployment. ``name``: the topology's name."""
-    _store(nimbus, keys(name)[0], _facts(kept))
+def note(nimbus: Nimbus, name: str, record: DeploymentRecord) -> None:
+    """Store the record of a deployment. ``name``: the topology's name."""
+    _store(nimbus, keys(name)[0], _facts(record))
 
 
-def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
-    """Return the facts of a deployment that has not ended; None if there is none.
+def record_of(nimbus: Nimbus, name: str) -> DeploymentRecord | None:
+    """Return the record of a deployment that has not ended; None if there is none.
 
     Args:
         nimbus: The connection.
         name: The topology's name.
 
     Raises:
-        ShippingError: What is kept can't be understood.
+        ShippingError: The record can't be understood.
     """
     data = _read(nimbus, keys(name)[0])
     if not data:  # it is empty where the upload was broken off, before anything was changed
@@ -206,12 +206,12 @@ def kept_of(nimbus: Nimbus, name: str) -> Kept | None:
         found = json.loads(data)
         if not all(isinstance(found[each], kinds) for each, kinds in _KINDS.items()) or not 0 < found["pid"] < 1 << 31:
             raise TypeError
-        return Kept(**found)
+        return DeploymentRecord(**found)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise _damaged(keys(name)[0]) from None
 
 
-def kept_former(nimbus: Nimbus, name: str) -> Former:
+def stored_former(nimbus: Nimbus, name: str) -> Former:
     """Return the former topology of a deployment that was broken off. Raises ShippingError if it can't be understood."""
     key = keys(name)[1]
     data = _read(nimbus, key)
@@ -232,8 +232,8 @@ def kept_former(nimbus: Nimbus, name: str) -> Former:
 
 
 def forget(nimbus: Nimbus, name: str) -> None:
-    """Remove what is kept; it is no fault if nothing is. ``name``: the topology's name."""
-    for key in keys(name):  # the facts first: without them, nobody looks at the rest
+    """Remove the record, if there is one. ``name``: the topology's name."""
+    for key in keys(name):  # the record first: without it, the rest is not read
         try:
             delete_blob(nimbus, key)
         except ShippingError as error:
@@ -248,15 +248,15 @@ def _begun_here(mark: str, longest: float) -> dict[str, Any]:
 
 
 def _processes() -> str:
-    """Return which kernel's processes, in which namespace, a pid is one of here; containers may share a host's name."""
+    """Return the kernel and the namespace of pids here, since containers may share a host's name."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
     except OSError:  # no Linux, or a closed /proc
         return ""
 
 
-def _facts(kept: Kept) -> bytes:
-    return json.dumps(asdict(kept)).encode()
+def _facts(record: DeploymentRecord) -> bytes:
+    return json.dumps(asdict(record)).encode()
 
 
 def _store(nimbus: Nimbus, key: str, data: bytes, only_new: bool = False) -> None:
@@ -275,7 +275,7 @@ def _read(nimbus: Nimbus, key: str) -> bytes | None:
 def _damaged(key: str) -> ShippingError:
     return refused(
         "KeyNotFoundException",
-        f"a deployment was broken off, and the blob {key!r} in which it kept the former topology is missing or not what "
+        f"a deployment was broken off, and the blob {key!r} in which it stored the former topology is missing or not what "
         f"multilang writes: look at what runs (multilang list), and forget that deployment (multilang blob rm {key.rpartition('.')[0]}.json)",
     )
 
