@@ -1,4 +1,4 @@
-"""The name pystorm, which stands for storm-multilang's layer; where another pystorm is installed, for that one."""
+"""The name pystorm for storm-multilang's layer, or for another pystorm where one is installed."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""The name storm, which stands for storm-multilang's layer; where another storm is installed, for that one."""
+"""The name storm for storm-multilang's layer, or for another storm where one is installed."""
 
 import os
 import sys

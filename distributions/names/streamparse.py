@@ -1,4 +1,4 @@
-"""The name streamparse, which stands for storm-multilang's layer; where another streamparse is installed, for that one."""
+"""The name streamparse for storm-multilang's layer, or for another streamparse where one is installed."""
 
 import os
 import sys

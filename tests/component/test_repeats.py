@@ -124,10 +124,10 @@ def test_what_was_quiet_for_long_is_new_again():
 
 
 @given(st.lists(st.tuples(st.integers(0, 1500), st.floats(0, 100)), max_size=300))
-def test_each_report_is_told_or_counted_once_and_never_later_than_the_longest_pause(reports):
+def test_each_report_is_told_or_counted_once_and_never_later_than_the_longest_pause(values):
     reports = Reports()
     came = {}
-    for number, pause in reports:
+    for number, pause in values:
         reports.now += pause
         reports.repeats.report_due()
         waiting = [known for known in reports.repeats._kinds.values() if known.unreported]
