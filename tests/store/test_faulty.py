@@ -262,12 +262,12 @@ class Checked(FileStore):
     """Compares, and writes afterwards: what a process that is stopped between the two does not notice."""
 
     def compare_and_write(self, place, expected, changes, cleared=(), merged=None):
-        with self._alone():
+        with self._locked():
             tables = self._read(place)
             if any(tables.get(t, {}).get(key) != value for t, rows in expected.items() for key, value in rows.items()):
                 return False
         self.trace("write")
-        with self._alone():
+        with self._locked():
             tables = self._read(place)
             for table in cleared:
                 tables.pop(table, None)

@@ -90,7 +90,8 @@ def overlap(kind, conf, chance):
     def counted():
         return sum(found.multi_get(words).values())
 
-    files = [conf["test.maps"], conf.get(TRANSACTIONS, "").removeprefix("sqlite://")]
+    scheme, _, path = conf.get(TRANSACTIONS, "").partition("://")
+    files = [conf["test.maps"], *([path] if scheme == "sqlite" else [])]
     old = started(kind, conf)
     try:
         enough = chance.randrange(3 * EACH // 2)
