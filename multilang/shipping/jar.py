@@ -340,7 +340,7 @@ def _add_ourselves(contents: Contents, asked: set[str]) -> None:
         wanted.add(part)
         for path in (home / part).rglob("*.py"):
             waiting |= ({_part(name) for name in _imported(path)} & others) - wanted
-    for path in sorted(home.rglob("*.py")):
+    for path in sorted([*home.rglob("*.py"), *home.rglob("*.json")]):
         name = path.relative_to(home)
         if name.parts[0] not in {*(others - wanted), "__main__.py"}:  # the command is not for tasks
             contents.add_file(f"multilang/{name.as_posix()}", path, _OURS, "runs the components")

@@ -144,13 +144,9 @@ def storm_default(key: str) -> Any:
 @cache
 def _storms() -> Mapping[str, tuple[str, Any]]:
     from json import loads
-    from pathlib import Path
+    from pkgutil import get_data  # also from a zip
 
-    try:
-        text = Path(__file__).with_name("storm_keys.json").read_text("utf-8")
-    except (FileNotFoundError, NotADirectoryError):
-        return {}  # from a jar or a zip: the topology was checked where it was submitted
-    found: Mapping[str, tuple[str, Any]] = loads(text)
+    found: Mapping[str, tuple[str, Any]] = loads(get_data(__package__, "storm_keys.json") or b"")
     return found
 
 

@@ -303,7 +303,7 @@ def _dumped(value: object, state: State | None) -> bytes:
 class ProgramTask(ABC):
     """A task whose component is a program.
 
-    Subclasses send with the methods of ``conn``, and call ``program.talk`` to write and to read.
+    Subclasses send with the methods of ``conn``, and call ``program.run_until`` to write and to read.
     """
 
     kind: Literal["bolt", "spout"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 import zipfile
 from importlib import metadata
@@ -11,7 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import ujson
 
+from multilang.engine.settings import DEFAULTS
 from multilang.shipping import ShippingError, WheelTarget, pack
 from multilang.topology import TopologyError, load_topology
 from tests.shipping.worker import BARE_PYTHON, run_bolt, start_failure, unpack_jar
@@ -71,6 +75,19 @@ def test_what_the_module_imports_of_this_package_goes_along_too(project: Project
     shipment = pack(project.topology(imports="from multilang import LocalCluster"))
     assert "multilang/local/cluster.py" in shipment.contents
     assert shipment.check()
+
+
+def test_the_defaults_of_storm_are_the_same_in_a_jar_in_a_zip_and_here(project: Project, tmp_path: Path) -> None:
+    resources = unpack_jar(pack(project.topology(imports="from multilang import LocalCluster")).jar(), tmp_path)
+    zipped = tmp_path / "ours.zip"
+    with zipfile.ZipFile(zipped, "w") as archive:
+        for path in (resources / "multilang").rglob("*"):
+            archive.write(path, path.relative_to(resources))
+    script = "import json; from multilang.engine.settings import DEFAULTS; print(json.dumps(DEFAULTS))"
+    for folder in (resources, zipped):
+        environment = {"PYTHONPATH": os.pathsep.join([str(folder), str(Path(ujson.__file__).parent)])}
+        done = subprocess.run([sys.executable, "-S", "-c", script], env=environment, capture_output=True, text=True)
+        assert json.loads(done.stdout or "null") == DEFAULTS, done.stderr
 
 
 @pytest.mark.parametrize(
