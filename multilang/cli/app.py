@@ -215,9 +215,8 @@ def run_app(arguments: list[str], watched: WatchedRun | None = None) -> int:
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        click.echo(
-            harmless(masked_text(text.getvalue())), err=True, nl=False
-        )  # a wrong setting is quoted, and may hold a password
+        # A wrong setting is quoted, and may hold a password.
+        click.echo(harmless(masked_text(text.getvalue())), err=True, nl=False)
         return error.exit_code
     except click.Abort:
         return INTERRUPTED

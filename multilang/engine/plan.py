@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from multilang.engine.tuples import LocalTuple
     from multilang.protocol import Emit
-    from multilang.topology.groupings import Chooser
+    from multilang.topology.groupings.base import Chooser
     from multilang.topology.model import ComponentSpec, Topology
 
 

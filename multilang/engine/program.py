@@ -123,9 +123,8 @@ class Program:
                 return True
             self.pipes.watch_writing(child.input, self._on_writable)
         except OSError:
-            self._die(
-                ""
-            )  # it does not read any more; its last messages, with the reason, may still be in the other pipe
+            # It does not read any more; its last messages, with the reason, may still be in the other pipe.
+            self._die("")
         return False
 
     def takes_more(self) -> bool:

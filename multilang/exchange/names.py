@@ -14,5 +14,4 @@ BLOCK_ID = "$block:"
 
 BY_TUPLE = "tuple"
 BY_BLOCK = "block"
-BY_ROOT = "root"
 BY_AUTO = "auto"

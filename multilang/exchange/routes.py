@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.topology.groupings import Chooser
+    from multilang.topology.groupings.base import Chooser
 
 
 class Route:

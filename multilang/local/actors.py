@@ -39,7 +39,6 @@ class BoltActor:
 
     __slots__ = (
         "busy_secs",
-        "collector",
         "commits",
         "component",
         "countdown",

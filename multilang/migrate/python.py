@@ -136,9 +136,8 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom, alone: b
     for name in names:
         for removed, what in _WITHOUT_PYTHON_3.items():
             if f"{name}.".startswith(f"{removed}."):
-                yield Finding(
-                    path, node.lineno, what, _INSTEAD[removed], node.col_offset == 0
-                )  # inside, it may never run
+                # Inside, it may never run.
+                yield Finding(path, node.lineno, what, _INSTEAD[removed], node.col_offset == 0)
     if names == ["collections"] and isinstance(node, ast.ImportFrom):
         for moved in sorted(ABSTRACT.intersection(alias.name for alias in node.names)):
             what = f"Python 3.10 and later have no {moved} in collections"

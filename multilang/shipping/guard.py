@@ -102,9 +102,8 @@ _HARMLESS = re.compile(
     r"(?:.*[^a-z])?(?:examples?|samples?|templates?|tmpl|tpl|dist|schema|j2|jinja2?|erb|mustache|pub|public)(?:[^a-z].*)?",
     re.DOTALL,
 )
-_COPY = re.compile(
-    r"(?:~|\.(?:bak|old|orig|save|swp|backup|copy|tmp|gpg|asc|enc|age|\d+))+$"
-)  # as editors and people leave them
+# As editors and people leave them.
+_COPY = re.compile(r"(?:~|\.(?:bak|old|orig|save|swp|backup|copy|tmp|gpg|asc|enc|age|\d+))+$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 # A key in a text is not its first line, which any manual names, but the lines after it: a line of base64, whose pieces may

@@ -159,9 +159,8 @@ class AsyncProgram(TogetherBolt):
             if error is None:
                 good.append((tup, call.result()))
             elif isinstance(error, _FaultError):
-                self._fail(
-                    tup, stage_error(self._stage, error.args[0])
-                )  # its traceback has nothing of the user's function
+                # Its traceback has nothing of the user's function.
+                self._fail(tup, stage_error(self._stage, error.args[0]))
             elif isinstance(error, FailedException):
                 self._fail(tup, error)
             else:

@@ -335,9 +335,8 @@ def run_bolt(
     """
     check_kind(bolt, "bolt")
     inputs = _tuples(tuples, fields)
-    examples = inputs or (
-        [make_tuple([None] * len(fields), fields)] if fields else []
-    )  # of what is given to the run later
+    # Of what is given to the run later.
+    examples = inputs or ([make_tuple([None] * len(fields), fields)] if fields else [])
     run = BoltRun(bolt, examples, conf, component, sink_tasks, seed, state, expect, commits, clock)
     run.process(*inputs)
     run._check_expected()

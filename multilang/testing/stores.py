@@ -101,7 +101,7 @@ class StoreLaws:
 
     @pytest.fixture(autouse=True)
     def _quick(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """An owner is soon known to beat, and no test waits for a lease but with ``short_lease``."""
+        """An owner is soon known to beat, and only tests with ``silent`` wait for a lease."""
         monkeypatch.setattr(claims, "BEAT_SECS", 0.05)
         monkeypatch.setattr(claims, "CLAIM_SECS", 0.3)
         monkeypatch.setattr(claims, "LEASE_SECS", 3600.0)
@@ -585,9 +585,8 @@ class StoreLaws:
             store.claim("p", "run", "tested")
         claim.release()
 
-    @pytest.mark.filterwarnings(
-        "ignore:Do not use the `random` module"
-    )  # a database's client does, in a thread of its own
+    # A database's client does, in a thread of its own.
+    @pytest.mark.filterwarnings("ignore:Do not use the `random` module")
     def test_two_stores_do_what_a_dict_does(self, opened: OpenStore, monkeypatch: pytest.MonkeyPatch) -> None:
         """Random calls and owners by two objects at the same database, against a model; the series that fails is shown."""
         pytest.importorskip("hypothesis", reason="this test needs hypothesis: pip install hypothesis")

@@ -88,9 +88,8 @@ class DigestMd5:
     def _secret(self, realm: str, utf8: bool) -> bytes:
         parts = self._user, realm, self._password
         try:
-            whole = ":".join(parts).encode(
-                "latin-1"
-            )  # RFC 2831, 2.1.2.1: even with UTF-8, what fits into Latin-1 is hashed so
+            # RFC 2831, 2.1.2.1: even with UTF-8, what fits into Latin-1 is hashed so.
+            whole = ":".join(parts).encode("latin-1")
         except UnicodeEncodeError:
             if not utf8:
                 raise PermissionError("takes no users and passwords with letters beyond Latin-1") from None

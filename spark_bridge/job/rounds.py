@@ -178,9 +178,8 @@ class EmittedFeed:
         self.lost: set[Any] = set()  # the tuples that failed, not acked since
         self.named: dict[Any, tuple[Any, list[Any]]] = {}  # message id and values of some of them
         self._batch: list[Any] = []
-        self._failing: set[int] = (
-            set()
-        )  # values (a hash) that failed since the last ack, and may be replayed with another id
+        # Values (a hash) that failed since the last ack, and may be replayed with another id.
+        self._failing: set[int] = set()
         self._fruitless = 0
         self._max_fruitless = max_replays + 1
 

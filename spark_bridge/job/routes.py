@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import Any, TypeAlias
 
-    from multilang.topology.groupings import Chooser
+    from multilang.topology.groupings.base import Chooser
     from multilang.topology.model import ComponentSpec, Topology
     from spark_bridge.job.layout import Layout
 

@@ -221,9 +221,8 @@ class JobRun:
         name = declared.name
         self._conf = {**DEFAULTS, PARENT: "spark", **declared.conf}
         self._conf.update({"topology.name": name, "storm.id": storm_id(name)})
-        self._assignment = declared.task_ids(
-            Settings(self._conf).ackers
-        )  # with those of the checkpoint spout, as on Storm
+        # With those of the checkpoint spout, as on Storm.
+        self._assignment = declared.task_ids(Settings(self._conf).ackers)
         self._topology = topology = as_declared(declared)
         self._late = late(declared)
         self._updated = False  # whether any map was perhaps updated

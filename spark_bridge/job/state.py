@@ -98,9 +98,8 @@ def open_state(provider: StateProvider, name: str) -> StoredState:
     if isinstance(state, StoredState):
         return state
     pickled = _Pickled()
-    return StoredState(
-        name, _Behind(provider, name, state), pickled, pickled, 0
-    )  # it has its own ways to keep keys in memory
+    # It has its own ways to keep keys in memory.
+    return StoredState(name, _Behind(provider, name, state), pickled, pickled, 0)
 
 
 class _Pickled(Serializer):

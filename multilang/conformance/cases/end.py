@@ -177,9 +177,8 @@ def _(t: Conversation) -> None:
     work(t)
     t.monitor.leaving = True
     t.child.terminate()
-    t.child.wait(
-        monotonic() + t.timeout / 4
-    )  # a program in front of it may go first, and the pipe's end stop the other
+    # A program in front of it may go first, and the pipe's end stop the other.
+    t.child.wait(monotonic() + t.timeout / 4)
     t.child.close_input()
     ends(t, "it was sent SIGTERM and its input was closed, and the program still runs")
     all_ended(t)

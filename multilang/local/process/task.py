@@ -180,9 +180,8 @@ class ProcessTask(ABC):
         elif isinstance(message, Metrics):
             self.host.metric(self.plan, message.name, message.params)
         elif isinstance(message, Pid):
-            self._logger.info(
-                "Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id}
-            )  # Storm's text
+            # Storm's text.
+            self._logger.info("Launched subprocess with pid %d", message.pid, extra={"task": self.plan.id})
             self.started()
 
     @abstractmethod

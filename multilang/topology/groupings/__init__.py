@@ -11,8 +11,4 @@ from __future__ import annotations
 from multilang.topology.groupings.base import KINDS, Grouping, chooser, kind_of
 from multilang.topology.groupings.own import CustomGrouping, GroupingContext
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from multilang.topology.groupings.base import Chooser
-
-__all__ = ["KINDS", "Chooser", "CustomGrouping", "Grouping", "GroupingContext", "chooser", "kind_of"]
+__all__ = ["KINDS", "CustomGrouping", "Grouping", "GroupingContext", "chooser", "kind_of"]

@@ -152,9 +152,8 @@ class _Coordinator(Following, PartitionedCoordinator, OpaqueCoordinator):
         try:
             self._resume(metadata)
         except SourceUnavailable as problem:
-            self._log_once(
-                problem
-            )  # it is tried again before a new transaction begins; the emitters compare for themselves
+            # It is tried again before a new transaction begins; the emitters compare for themselves.
+            self._log_once(problem)
 
     def num_partitions(self) -> int:
         return _count(self._source)
