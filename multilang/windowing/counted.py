@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from heapq import heappop, heappush
-from math import gcd
 
 from multilang.windowing.panes import EARLY, ON_TIME, Agenda, Pane, Windows
+from multilang.windowing.running import Line, Merging, Slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
     from multilang.protocol.messages import Tuple
     from multilang.windowing.panes import Holder, Keeper, Key
@@ -23,31 +24,40 @@ class CountWindows(Windows):
         keeper: The bolt.
         length: The number of tuples in a window; the first ones may have fewer.
         slide: The number of tuples from the end of one to the end of the next.
+        merge: Merges the accumulators of slices; None: the keeper does that for each window.
+        counts: Whether an accumulator is the number of tuples.
     """
 
     words = "windows by count"
 
     in_order = True
 
-    def __init__(self, keeper: Keeper, length: int, slide: int) -> None:
+    def __init__(
+        self,
+        keeper: Keeper,
+        length: int,
+        slide: int,
+        merge: Callable[[Any, Any], Any] | None = None,
+        counts: bool = False,
+    ) -> None:
         super().__init__(keeper)
-        self._length = length
         self._slide = slide
-        self._step = gcd(length, slide)  # the number of tuples in a slice
+        self._slices = Slices(length, slide)
+        self._merging = None if length <= slide or merge is None else Merging(self._slices, merge, counts)
         self._counts: dict[Key, int] = {}
-        self._lines: dict[Key, dict[int, Pane]] = {}  # of each key by the numbers of the last tuples of their slices
+        self._lines: dict[Key, Line] = {}
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        keeper, step = self.keeper, self._step
+        keeper, slices = self.keeper, self._slices
         count = self._counts.get(key, 0) + 1
-        slot = -(-count // step) * step
+        slot = slices.slice_of(count)
         line = self._lines.get(key)
         pane = None if line is None else line.get(slot)
         if pane is not None:
             keeper.put(key, slot, pane, tup)
-        elif self._is_in_a_window(slot):
+        elif slices.is_in_a_window(slot):
             pane = keeper.begin(key, slot, tup)
-            self._lines.setdefault(key, {})[slot] = pane
+            self._put_into(key, slot, pane)
         if pane is not None:
             pane.last = ts
         self._counts[key] = count  # not earlier: a failed tuple is in no window
@@ -59,8 +69,11 @@ class CountWindows(Windows):
         if count % self._slide == 0:
             self._fire(key, count, ts)
 
-    def _is_in_a_window(self, slot: int) -> bool:
-        return slot > -(-slot // self._slide) * self._slide - self._length
+    def _put_into(self, key: Key, slot: int, pane: Pane) -> None:
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = Line()
+        line[slot] = pane
 
     def advance(self, watermark: int) -> None:
         self.watermark = watermark
@@ -69,12 +82,13 @@ class CountWindows(Windows):
         return None
 
     def fire_early(self, key: Key, slot: int, pane: Pane) -> None:
-        if self._lines.get(key, {}).get(slot) is pane:
+        line = self._lines.get(key)
+        if line is not None and line.get(slot) is pane:
             self.keeper.fire(key, (None, pane.last), [pane], [pane], EARLY, pane.fired, slot)
             pane.fired += 1
 
     def load(self, key: Key, slot: int, pane: Pane) -> None:
-        self._lines.setdefault(key, {})[slot] = pane
+        self._put_into(key, slot, pane)
 
     def holders(self) -> Iterator[Holder]:
         for line in self._lines.values():
@@ -88,15 +102,20 @@ class CountWindows(Windows):
 
     def _fire(self, key: Key, count: int, ts: int) -> None:
         """Evaluate the window that ends with a key's tuple number ``count``, of the time ``ts``."""
-        line = self._lines[key]
-        low = count - self._length
-        slots = [slot for slot in line if low < slot <= count]  # they were opened in order
-        panes = [line[slot] for slot in slots]
-        new = [line[slot] for slot in slots if slot > count - self._slide]
-        self.keeper.fire(key, (None, ts), panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
-        for slot in slots:
-            if (slot + self._length - 1) // self._slide * self._slide <= count:
-                self.keeper.drop(key, slot, line.pop(slot))
+        line, slices, keeper = self._lines[key], self._slices, self.keeper
+        bounds = None, ts
+        if self._merging is None:
+            panes = [line[slot] for slot in slices.within(line, count)]
+            new = [line[slot] for slot in slices.first(count) if slot in line]
+            keeper.fire(key, bounds, panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
+            dropped = [(slot, line.pop(slot)) for slot in slices.last(count) if slot in line]
+        else:
+            new, total = self._merging.next(line, count)
+            panes = [line[slot] for slot in slices.within(line, count)] if keeper.needs_panes else []
+            keeper.fire_all(bounds, ON_TIME, count, [(key, panes, new, total, 0)])
+            dropped = self._merging.drop(line, count)
+        for slot, pane in dropped:
+            keeper.drop(key, slot, pane)
         if not line:
             del self._lines[key]
 

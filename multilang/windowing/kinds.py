@@ -25,14 +25,14 @@ def windows_of(settings: Settings, keeper: Keeper) -> Windows:
     window = settings.window
     if isinstance(window, Session):
         return SessionWindows(keeper, window.gap_ms, settings.lateness_ms)
+    in_memory = settings.memory_limit is None
+    merge = settings.aggregate.merge if settings.aggregate is not None and in_memory else None
+    counts = type(settings.aggregate) is Count
     if window.length_ms and window.slide_ms:
-        in_memory = settings.memory_limit is None
-        merge = settings.aggregate.merge if settings.aggregate is not None and in_memory else None
-        counts = type(settings.aggregate) is Count
         return TimeWindows(keeper, window.length_ms, window.slide_ms, settings.lateness_ms, merge, counts)
     made: Windows
     if window.length_count and window.slide_count:
-        made = CountWindows(keeper, window.length_count, window.slide_count)
+        made = CountWindows(keeper, window.length_count, window.slide_count, merge, counts)
     elif window.length_count:
         made = Latest(keeper, window.length_count, window.slide_ms)
     else:

@@ -6,8 +6,76 @@ from multilang.windowing.panes import Pane
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
+
+
+class Line(dict[int, Pane]):
+    """The panes of a key, by the ends of their slices.
+
+    Attributes:
+        running: The accumulators of those that sliding windows had; None: none yet since the task was started.
+    """
+
+    __slots__ = ("running",)
+
+    running: Running | Tally | None
+
+    def __init__(self) -> None:
+        self.running = None
+
+
+class Slices:
+    """The slices of windows ``(end - length, end]``, in which each ``end`` is a multiple of ``slide``.
+
+    They are cut where a window begins or ends, and nowhere else: there are one or two of them from one end to the next, whatever
+    the lengths. So no window cuts a slice, and a tuple is added once however many windows it is in. A slice is known by its end.
+
+    Args:
+        length: The length of a window: a time, or a number of tuples.
+        slide: The distance of the ends of windows.
+    """
+
+    def __init__(self, length: int, slide: int) -> None:
+        self.length = length
+        self.slide = slide
+        self.rest = length % slide  # windows begin so long before the ends of others; 0: at these
+
+    def slice_of(self, position: int) -> int:
+        """Return the slice of a time, or of a tuple's number."""
+        end = -(-position // self.slide) * self.slide
+        return end - self.rest if position <= end - self.rest else end
+
+    def is_in_a_window(self, slot: int) -> bool:
+        """Return whether a slice is in a window, not between two."""
+        return slot > -(-slot // self.slide) * self.slide - self.length
+
+    def last_end(self, slot: int) -> int:
+        """Return the end of the last window that a slice is in."""
+        return (slot + self.length - 1) // self.slide * self.slide
+
+    def first(self, end: int) -> Sequence[int]:
+        """Return the slices of the window with this end that are in none before, in order."""
+        return (end - self.rest, end) if self.rest else (end,)
+
+    def last(self, end: int) -> Sequence[int]:
+        """Return the slices of the window with this end that are in none after it, in order."""
+        low = end - self.length
+        return (low + self.rest, low + self.slide) if self.rest else (low + self.slide,)
+
+    def within(self, line: Line, end: int) -> list[int]:
+        """Return the slices of a line that the window with this end has, in order."""
+        low, slide, rest = end - self.length, self.slide, self.rest
+        if self.length // slide > len(line):
+            return sorted(slot for slot in line if low < slot <= end)
+        if not rest:
+            return [slot for slot in range(low + slide, end + 1, slide) if slot in line]
+        return [
+            slot
+            for begin in range(low, end, slide)
+            for slot in (begin + rest, begin + slide)
+            if slot in line and slot <= end
+        ]
 
 
 class Running:
@@ -21,7 +89,7 @@ class Running:
 
     Args:
         merge: Merges two accumulators into a new one.
-        length: The length of a window, in milliseconds.
+        length: The length of a window.
 
     Attributes:
         newest: The end of the last slice so far.
@@ -128,3 +196,50 @@ class Tally:
         total = self._total
         total.accumulator = total.count
         return self._totals
+
+
+class Merging:
+    """Gives each window of a line one pane with all of its slices, in the order of their ends.
+
+    Args:
+        slices: The slices.
+        merge: Merges two accumulators into a new one.
+        counts: Whether an accumulator is the number of tuples.
+    """
+
+    def __init__(self, slices: Slices, merge: Callable[[Any, Any], Any], counts: bool) -> None:
+        self._slices = slices
+        self._merge = merge
+        self._counts = counts
+
+    def next(self, line: Line, end: int) -> tuple[list[Pane], tuple[Pane]]:
+        """Return the panes that are in the window with this end, and in none before; and one that has all of it until the next call."""
+        slices, running = self._slices, line.running
+        if running is None:  # the first window, or the first one after a restart
+            running = line.running = Tally() if self._counts else Running(self._merge, slices.length)
+            for slot in slices.within(line, end):
+                if slot <= end - slices.slide:
+                    running.add(slot, line[slot])
+        new = []
+        for slot in slices.first(end):
+            pane = line.get(slot)
+            if pane is not None:
+                running.add(slot, pane)
+                new.append(pane)
+        return new, running.total(end)
+
+    def drop(self, line: Line, end: int) -> list[tuple[int, Pane]]:
+        """Take out of a line what is in no window after that with this end, and return it."""
+        dropped = []
+        for slot in self._slices.last(end):
+            pane = line.pop(slot, None)
+            if pane is not None:
+                dropped.append((slot, pane))
+                if line.running is not None:
+                    line.running.drop(pane)
+        return dropped
+
+    def continues(self, line: Line, end: int) -> bool:
+        """Return whether slices that the window with this end had are in the next one, too."""
+        running, slices = line.running, self._slices
+        return running is not None and running.newest > end - slices.length + slices.slide

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, RETRACTED, Pane, Windows
 
@@ -24,6 +26,10 @@ class _Session:
         self.pane = pane
         self.is_done = False  # evaluated at its end
         self.is_over = False
+
+
+_first = attrgetter("pane.first")
+_slot = attrgetter("slot")
 
 
 class SessionWindows(Windows):
@@ -49,8 +55,7 @@ class SessionWindows(Windows):
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         gap = self._gap
-        line = self._lines.get(key, ())
-        overlapping = [each for each in line if each.pane.first - gap < ts < each.pane.last + gap]
+        overlapping = self._overlapping(key, ts)
         # The tuple is added first: one that fails neither makes a session longer nor joins two.
         if not overlapping:
             session = self._begin(key, ts, tup)
@@ -62,7 +67,7 @@ class SessionWindows(Windows):
             pane.first = min(pane.first, ts)
             pane.last = max(pane.last, ts)
             for each in overlapping[1:]:
-                self._absorb(key, self._lines[key], session, each)
+                self._absorb(key, session, each)
         if session.is_done or pane.last + gap <= self.watermark:
             if pane.last + gap <= self.watermark:
                 session.is_done = True
@@ -91,11 +96,7 @@ class SessionWindows(Windows):
             elif end + self.lateness > at:
                 self._push(end + self.lateness, key, session)
                 continue
-            line = self._lines[key]
-            line.remove(session)
-            session.is_over = True
-            if not line:
-                del self._lines[key]
+            self._remove(key, session)
             self.keeper.drop(key, session.slot, session.pane)
         self.watermark = max(self.watermark, watermark)
 
@@ -114,7 +115,7 @@ class SessionWindows(Windows):
         if pane.numbers and len(pane.numbers) > 1:  # stored by a version in which the name was the start
             pane.numbers = {pane.first: pane.numbers.get(pane.first, 0)}
         session = _Session(slot, pane)
-        self._lines.setdefault(key, []).append(session)
+        insort(self._lines.setdefault(key, []), session, key=_first)
         end = pane.last + self._gap
         if end <= self.watermark:
             session.is_done = True
@@ -131,9 +132,27 @@ class SessionWindows(Windows):
         self._serial += 1
         session = _Session(self._serial, self.keeper.begin(key, self._serial, tup))
         session.pane.first = session.pane.last = ts
-        self._lines.setdefault(key, []).append(session)
+        insort(self._lines.setdefault(key, []), session, key=_first)
         self._schedule(key, session)
         return session
+
+    def _overlapping(self, key: Key, ts: int) -> list[_Session]:
+        """Return the sessions that a tuple belongs to, in the order in which they were opened."""
+        line, gap = self._lines.get(key), self._gap
+        if line is None:
+            return []
+        # They are in the order of their times, and at least the gap apart.
+        begin = end = bisect_left(line, ts + gap, key=_first)
+        while begin and ts < line[begin - 1].pane.last + gap:
+            begin -= 1
+        return sorted(line[begin:end], key=_slot)
+
+    def _remove(self, key: Key, session: _Session) -> None:
+        line = self._lines[key]
+        del line[bisect_left(line, session.pane.first, key=_first)]
+        session.is_over = True
+        if not line:
+            del self._lines[key]
 
     def _schedule(self, key: Key, session: _Session) -> None:
         self._push(session.pane.last + self._gap, key, session)
@@ -142,19 +161,18 @@ class SessionWindows(Windows):
         self._pushed += 1
         heappush(self._due, (at, self._pushed, key, session))
 
-    def _absorb(self, key: Key, line: list[_Session], session: _Session, other: _Session) -> None:
+    def _absorb(self, key: Key, session: _Session, other: _Session) -> None:
         one, two = session.pane, other.pane
         if one.numbers and two.numbers:
             self._retract(key, other)
         else:
             one.numbers = one.numbers or two.numbers
+        self._remove(key, other)
         one.first = min(one.first, two.first)
         one.last = max(one.last, two.last)
         self.keeper.merge(key, one, two)
         two.held = []
         two.ids = None
-        other.is_over = True
-        line.remove(other)
         self.keeper.drop(key, other.slot, two, seen=False)
 
     def _retract(self, key: Key, session: _Session) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from math import gcd
-
 from multilang.windowing.panes import EARLY, LATE, ON_TIME, Agenda, Pane, Windows
-from multilang.windowing.running import Running, Tally
+from multilang.windowing.running import Line, Merging, Slices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,26 +14,10 @@ if TYPE_CHECKING:
     from multilang.windowing.panes import DroppedPane, Due, Holder, Keeper, Key
 
 
-class Line(dict[int, "Pane"]):
-    """The panes of a key, by the ends of their slices.
-
-    Attributes:
-        running: The accumulators of those that sliding windows had; None: none yet since the task was started.
-    """
-
-    __slots__ = ("running",)
-
-    running: Running | Tally | None
-
-    def __init__(self) -> None:
-        self.running = None
-
-
 class TimeWindows(Windows):
     """Windows ``(end - length, end]``, in which each ``end`` is a multiple of ``slide``.
 
-    A slice is as long as the greatest common divisor of length and slide, so that no window cuts one, and a tuple is
-    added once however many windows it is in.
+    They consist of ``Slices``.
 
     Args:
         keeper: The bolt.
@@ -61,16 +43,14 @@ class TimeWindows(Windows):
         self._put = keeper.put
         self._length = length
         self._slide = slide
-        self._step = gcd(length, slide)  # the length of a slice
+        self._slices = Slices(length, slide)
         self._lines: dict[Key, Line] = {}
-        self._merge = None if lateness or length <= slide else merge
-        self._counts = counts
+        self._merging = None if lateness or length <= slide or merge is None else Merging(self._slices, merge, counts)
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
-        step = self._step
-        slot = -(-ts // step) * step
+        slot = self._slices.slice_of(ts)
         pane = self._find(key, slot)
         if pane is None:
             self.keeper.unassigned(tup)
@@ -114,8 +94,8 @@ class TimeWindows(Windows):
         pane = None if line is None else line.get(slot)
         if pane is not None:
             return pane
-        if slot <= -(-slot // self._slide) * self._slide - self._length:
-            return None  # between two windows
+        if not self._slices.is_in_a_window(slot):
+            return None
         pane = self.keeper.open()
         self._put_into(key, slot, pane)
         return pane
@@ -127,23 +107,19 @@ class TimeWindows(Windows):
         line[slot] = pane
         slide = self._slide
         end = -(-max(slot, self.watermark) // slide) * slide
-        last = self._last(slot)
+        last = self._slices.last_end(slot)
         if end <= last:
             self._due.add(end, key)
         if self.lateness:
             self._expiring.add(last, key)
-
-    def _last(self, slot: int) -> int:
-        """Return the end of the last window that a slice is in."""
-        return (slot + self._length - 1) // self._slide * self._slide
 
     def _fire(self, keys: Iterable[Key], end: int) -> None:
         """Evaluate the windows of some keys that end at ``end``, and drop the panes that are in no later one."""
         dropped: list[DroppedPane] = []
         if self._length == self._slide and not self.lateness:
             due = self._whole(keys, end, dropped)
-        elif self._merge is not None:
-            due = self._merged(keys, end, dropped, self._merge)
+        elif self._merging is not None:
+            due = self._merged(keys, end, dropped, self._merging)
         else:
             due = self._sliced(keys, end, dropped)
         try:
@@ -165,42 +141,23 @@ class TimeWindows(Windows):
             yield key, panes, panes, panes, number
             self._forget(dropped, key, end, pane)
 
-    def _merged(
-        self, keys: Iterable[Key], end: int, dropped: list[DroppedPane], merge: Callable[[Any, Any], Any]
-    ) -> Iterator[Due]:
+    def _merged(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane], merging: Merging) -> Iterator[Due]:
         """Yield windows of which all but the last slices are merged already."""
-        slide, step, low, lines = self._slide, self._step, end - self._length, self._lines
+        slices, lines = self._slices, self._lines
         needs_panes, most_dropped = self.keeper.needs_panes, self.keeper.most_dropped
-        first: Sequence[int] = (end,) if step == slide else range(end - slide + step, end + 1, step)
-        last: Sequence[int] = (low + slide,) if step == slide else range(low + step, low + slide + 1, step)
         following: dict[Key, None] | None = None
         for key in keys:
             line = lines[key]
-            running = line.running
-            if running is None:  # the first window, or the first one after a restart
-                running = line.running = Tally() if self._counts else Running(merge, self._length)
-                for slot in sorted(line):
-                    if low < slot <= end - slide:
-                        running.add(slot, line[slot])
-            new = []
-            for slot in first:
-                pane = line.get(slot)
-                if pane is not None:
-                    running.add(slot, pane)
-                    new.append(pane)
-            panes: Sequence[Pane] = [line[slot] for slot in self._slots(line, end)] if needs_panes else ()
-            yield key, panes, new, running.total(end), 0
-            for slot in last:
-                pane = line.pop(slot, None)
-                if pane is not None:
-                    running.drop(pane)
-                    dropped.append((key, slot, pane))
+            new, total = merging.next(line, end)
+            panes: Sequence[Pane] = [line[slot] for slot in slices.within(line, end)] if needs_panes else ()
+            yield key, panes, new, total, 0
+            dropped += [(key, slot, pane) for slot, pane in merging.drop(line, end)]
             if len(dropped) >= most_dropped:
                 self.keeper.drop_all(dropped)
                 dropped.clear()
-            if running.newest > low + slide:
+            if merging.continues(line, end):
                 if following is None:
-                    following = self._due.at(end + slide)
+                    following = self._due.at(end + self._slide)
                 following[key] = None
             elif not line:
                 del lines[key]
@@ -210,15 +167,15 @@ class TimeWindows(Windows):
         slide = self._slide
         for key in keys:
             line = self._lines[key]
-            slots = self._slots(line, end)
+            slots = self._slices.within(line, end)
             panes = [line[slot] for slot in slots]
             yield key, panes, [line[slot] for slot in slots if slot > end - slide], panes, self._next_number(panes, end)
-            if slots and self._last(slots[-1]) > end:
+            if slots and self._slices.last_end(slots[-1]) > end:
                 self._due.add(end + slide, key)
             if self.lateness:
                 continue
             for slot in slots:
-                if self._last(slot) > end:
+                if self._slices.last_end(slot) > end:
                     break
                 pane = line.pop(slot)
                 if not line:
@@ -235,15 +192,9 @@ class TimeWindows(Windows):
     def _fire_late(self, key: Key, slot: int, pane: Pane) -> None:
         line = self._lines[key]
         slide = self._slide
-        for end in range(-(-slot // slide) * slide, min(self._last(slot) + 1, self.watermark), slide):
-            panes = [line[each] for each in self._slots(line, end)]
+        for end in range(-(-slot // slide) * slide, min(self._slices.last_end(slot) + 1, self.watermark), slide):
+            panes = [line[each] for each in self._slices.within(line, end)]
             self._evaluate(key, end, panes, [pane] if end - slide < slot else [], LATE)
-
-    def _slots(self, line: Line, end: int) -> list[int]:
-        first = end - self._length + self._step
-        if self._length // self._step <= len(line):
-            return [slot for slot in range(first, end + 1, self._step) if slot in line]
-        return sorted(slot for slot in line if first <= slot <= end)
 
     def _evaluate(self, key: Key, end: int, panes: Sequence[Pane], new: Sequence[Pane], timing: str) -> None:
         number = self._next_number(panes, end)
@@ -273,7 +224,7 @@ class TimeWindows(Windows):
         """Drop the panes that are in no window after the one that ends at ``last``."""
         line = self._lines.get(key) or Line()
         for slot in sorted(line):
-            if self._last(slot) > last:
+            if self._slices.last_end(slot) > last:
                 break
             self._drop(key, line, slot)
 

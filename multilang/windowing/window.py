@@ -130,9 +130,8 @@ class Window:
         for pane in panes[1:]:
             accumulator = aggregate.merge(accumulator, pane.accumulator)
         if accumulator is None and aggregate.init() is not None:
-            name, method = type(aggregate).__name__, "merge" if len(panes) > 1 else "add"
             raise TypeError(
-                f"{name}.{method} returned None: return the accumulator, also if it is the same object, changed"
+                f"{type(aggregate).__name__}.add or its merge returned None: return the accumulator, also if it is the same object, changed"
             )
         return aggregate.result(accumulator)
 

@@ -213,8 +213,8 @@ class Lost(Words):
 @pytest.mark.parametrize(
     ("aggregate", "window", "says"),
     [
-        (Words(), Tumbling(1), "Words.add returned None: return"),
-        (Lost(), Sliding(2, 1), "Lost.merge returned None: return"),
+        (Words(), Tumbling(1), "Words.add or its merge returned None: return"),
+        (Lost(), Sliding(2, 1), "Lost.add or its merge returned None: return"),
     ],
 )
 def test_an_aggregate_that_forgets_to_return_is_named(aggregate, window, says):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil, gcd
+import sys
+from math import ceil
 
 import pytest
 from hypothesis import assume, given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from multilang import ReportedFailedException
 from multilang.engine.tuples import LocalTuple, Origin
-from multilang.testing import make_tuple
+from multilang.testing import make_tuple, run_bolt
 from multilang.testing.bolts import BoltRun
 from multilang.windowing import Aggregate, Count, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
 from multilang.windowing.ordered import Ordered
@@ -131,6 +132,11 @@ class ShowsResult(Shows):
         self.emit([window.key, window.end, window.result, window.count])
 
 
+def slice_end(ts, length, slide):
+    """Return the first end of a window, or begin of one, that is not before a time."""
+    return min(ceil(ts / slide) * slide, ceil((ts + length) / slide) * slide - length)
+
+
 @given(arrivals(), SIZES, SIZES, st.integers(0, 15), st.integers(0, 25), st.sampled_from(["all", "new", "none"]))
 def test_aggregates_of_windows_by_duration(steps, length, slide, lag, lateness, anchor):
     kind = {
@@ -143,10 +149,9 @@ def test_aggregates_of_windows_by_duration(steps, length, slide, lag, lateness, 
     run = played(type("Bolt", (ShowsResult,), kind)(), steps)
     on_time, late, watermark = reference.accepted(steps, 3, lag, lateness)
     times = {event.n: event.ts for event in on_time}
-    step = gcd(length, slide)
     found = {}
     for each in evaluated(run):  # the last time of each
-        slices = [ceil(times[n] / step) for n in each["result"]]
+        slices = [slice_end(times[n], length, slide) for n in each["result"]]
         assert slices == sorted(slices)
         assert each["count"] == len(set(each["result"])) == len(each["result"])
         found[each["key"], each["end"]] = set(each["result"])
@@ -471,3 +476,84 @@ def test_a_tuple_that_fails_takes_no_memory(window, event_time):
     run = played(type("Bolt", (ShowsResult,), kind)(), [*steps, reference.Event(1, 0, "bee", 90), None], 1)
     assert run.bolt._windows.in_memory <= 1
     assert len(run.failed) == 20
+
+
+class Merges(Aggregate):
+    """The times of its tuples, in order; it counts its merges."""
+
+    def __init__(self):
+        self.merges = 0
+
+    def init(self):
+        return ()
+
+    def add(self, accumulator, tup):
+        return (*accumulator, tup["ts"])
+
+    def merge(self, first, second):
+        self.merges += 1
+        return first + second
+
+
+LONG = {"topology.message.timeout.secs": 10**7}
+STEPS = st.lists(st.integers(0, 400), min_size=1, max_size=40)
+
+
+@given(STEPS, st.integers(1, 10**9), st.integers(1, 10**9))
+def test_a_window_by_duration_takes_few_merges_whatever_its_lengths(steps, length, slide):
+    """Times are a fraction of the slide apart, so that there are several tuples in a slide, and windows without new ones."""
+    length, slide = max(length, slide), min(length, slide)
+    assume(length // slide < 500)
+    times = [1 + sum(steps[: n + 1]) * max(slide // 100, 1) for n in range(len(steps))]
+    aggregate = Merges()
+    kind = {
+        "window": Sliding(milliseconds(length), milliseconds(slide)),
+        "aggregate": aggregate,
+        "timestamp_field": "ts",
+    }
+    bolt = type("Bolt", (ShowsResult,), {**kind, "key_by": None, "output_fields": ["key", "end", "result", "count"]})
+    run = run_bolt(bolt, [[ts] for ts in [*times, times[-1] + 3 * length]], LONG, fields=["ts"])
+    run.advance(1)
+    wanted = {
+        end: [ts for ts in times if end - length < ts <= end]
+        for first in times
+        for end in range(-(-first // slide) * slide, first + length, slide)
+    }
+    assert {end: result for _, end, result, _ in run.values} == wanted
+    assert aggregate.merges <= 5 * len(wanted)
+
+
+@given(st.integers(1, 300), st.integers(1, 100), st.integers(1, 100))
+def test_a_window_by_count_takes_few_merges_whatever_its_lengths(number, length, slide):
+    length, slide = max(length, slide), min(length, slide)
+    aggregate = Merges()
+    kind = {"window": Sliding(length, slide), "aggregate": aggregate, "timestamp_field": None, "late_stream": None}
+    bolt = type("Bolt", (ShowsResult,), {**kind, "key_by": None, "output_fields": ["key", "end", "result", "count"]})
+    run = run_bolt(bolt, [[n] for n in range(1, number + 1)], fields=["ts"])
+    ends = range(slide, number + 1, slide)
+    assert [result for _, _, result, _ in run.values] == [
+        list(range(max(end - length, 0) + 1, end + 1)) for end in ends
+    ]
+    assert aggregate.merges <= 5 * len(ends)
+
+
+def test_a_tuple_does_not_look_at_each_session_of_its_key():
+    def work(sessions):
+        bolt = declared(Session(milliseconds(10)), allowed_lateness=milliseconds(10**6))
+        run = run_bolt(bolt, [[n, 0, 100 * n] for n in range(sessions)], LONG, fields=["n", "key", "ts"])
+        lines = 0
+
+        def count(frame, event, argument):
+            nonlocal lines
+            lines += 1
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            run.process([sessions, 0, 100 * (sessions // 2)])
+        finally:
+            sys.settrace(before)
+        return lines
+
+    assert work(1000) < 2 * work(10)
