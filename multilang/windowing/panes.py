@@ -46,6 +46,9 @@ if TYPE_CHECKING:
         def put(self, key: Key, slot: int, pane: Pane, tup: Tuple) -> object:
             """Add a tuple to a pane."""
 
+        def check_merge(self, key: Key, panes: Sequence[Pane], tup: Tuple) -> object:
+            """Check that panes of a key and a tuple can be merged: otherwise the tuple fails."""
+
         def merge(self, key: Key, first: Pane, second: Pane) -> object:
             """Add all of the second pane of a key to the first."""
 

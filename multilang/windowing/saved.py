@@ -140,6 +140,12 @@ class SavedTask(WindowTask):
         if not pane.dirty and self.settings.spills:
             self._clean[key, pane.slot] = pane
 
+    def check_merge(self, key: Key, panes: Sequence[Pane], tup: Tuple) -> None:
+        for pane in panes:
+            if pane.spilled:
+                self._fetch(key, pane)
+        super().check_merge(key, panes, tup)
+
     def merge(self, key: Key, first: Pane, second: Pane) -> None:
         for pane in (first, second):
             if pane.spilled:
@@ -429,6 +435,8 @@ class SavedTask(WindowTask):
             if chunk[5] is not None and self._replays is not None:
                 self._replays.hold([(component, stream, from_json(id)) for component, stream, id in chunk[5]], pane)
         self.windows.load(key, slot, pane)
+        if self.settings.joins_panes and pane.accumulator is not None:
+            self._last_panes[key] = slot, pane  # they come in order
         if is_touched:
             self._touched[key, slot] = pane
 

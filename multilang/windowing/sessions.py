@@ -63,6 +63,8 @@ class SessionWindows(Windows):
         else:
             session = overlapping[0]
             pane = session.pane
+            if len(overlapping) > 1:
+                self.keeper.check_merge(key, [each.pane for each in overlapping], tup)
             self.keeper.put(key, session.slot, pane, tup)
             pane.first = min(pane.first, ts)
             pane.last = max(pane.last, ts)

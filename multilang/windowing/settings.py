@@ -90,6 +90,16 @@ class Settings:
         return isinstance(self.window, Sliding) and bool(self.window.length_count or self.window.slide_count)
 
     @property
+    def joins_panes(self) -> bool:
+        """True if a window may be made of several panes from its beginning, which the aggregate merges."""
+        if self.aggregate is None or isinstance(self.window, Session):
+            return False
+        window = self.window
+        if bool(window.length_count) != bool(window.slide_count):
+            return True
+        return window.length_count > window.slide_count or window.length_ms > window.slide_ms
+
+    @property
     def slide_count(self) -> int:
         """The number of tuples from one window to the next; 0 if there is none."""
         return 0 if isinstance(self.window, Session) else self.window.slide_count

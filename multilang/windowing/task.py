@@ -111,6 +111,7 @@ class WindowTask:
         settings = self.settings
         self.windows: Windows = windows_of(settings, self)
         self._expired: dict[Key, list[Tuple]] = {}
+        self._last_panes: dict[Key, tuple[int, Pane]] = {}  # by key, with its place, where panes are merged
         self._replays = None if settings.id_field is None else Replays(settings.id_field, settings)
         self._early: list[tuple[Key, int, Pane]] = []  # due at once
         self._touched.clear()
@@ -399,10 +400,17 @@ class WindowTask:
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:
         """Return ``put``, with no more work in it than the settings need."""
         add, holds = self._add, not self._acks_at_once
-        settings = self.settings
+        settings, joins = self.settings, self.settings.joins_panes
 
-        def put(_key: Key, _slot: int, pane: Pane, tup: Tuple) -> None:
-            pane.accumulator = add(pane.accumulator, tup)
+        def put(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
+            before = pane.accumulator
+            try:
+                after = add(before, tup)
+                if joins and (not pane.count or type(after) is not type(before)):
+                    self._check_kind(key, slot, pane, after)
+            except Exception as error:
+                raise self._refusal(error) from error
+            pane.accumulator = after
             pane.count += 1
             if holds:
                 pane.held.append(tup)
@@ -424,6 +432,42 @@ class WindowTask:
                 self._touched[key, slot] = pane
 
         return put_more
+
+    def _refusal(self, error: Exception) -> FailedException:
+        """Return the error for a tuple that the aggregate does not take."""
+        if isinstance(error, FailedException):
+            return error
+        name = type(self.aggregate).__name__
+        return ReportedFailedException(
+            f"{self.settings.who}: {name} does not take a tuple, which fails: {type(error).__name__}: {error}"
+        )
+
+    def _check_kind(self, key: Key, slot: int, pane: Pane, accumulator: Any) -> None:
+        """Merge what a pane would have with another pane of its key, in vain, since windows do so when no tuple can fail any more.
+
+        That is done for the first tuple of a pane, and when the accumulator is of another type than before. The other pane is
+        the last one, which lives as long as any.
+        """
+        last = self._last_panes.get(key)
+        if last is not None and last[1] is not pane and not last[1].spilled:
+            self.aggregate.merge(last[1].accumulator, accumulator)
+        if accumulator is not None and (last is None or slot >= last[0]):
+            self._last_panes[key] = slot, pane
+
+    def check_merge(self, key: Key, panes: Sequence[Pane], tup: Tuple) -> None:
+        """Merge panes and a tuple in vain.
+
+        Raises:
+            FailedException: They can't be merged.
+        """
+        if self._keeps_tuples:
+            return
+        try:
+            joined = self._add(self._init(), tup)
+            for pane in panes:
+                joined = self.aggregate.merge(pane.accumulator, joined)
+        except Exception as error:
+            raise self._refusal(error) from error
 
     def merge(self, key: Key, first: Pane, second: Pane) -> None:
         """Add all of the second pane of a key to the first."""
@@ -538,7 +582,7 @@ class WindowTask:
 
     def drop_all(self, dropped: Sequence[DroppedPane], seen: bool = True) -> None:
         """Ack the tuples of panes that are in no later window."""
-        keeps_expired, touched = seen and self.settings.keep_expired, self._touched
+        keeps_expired, touched, last_panes = seen and self.settings.keep_expired, self._touched, self._last_panes
         held: list[Tuple] = []
         for key, slot, pane in dropped:
             self.in_memory -= self._size(pane)
@@ -549,6 +593,8 @@ class WindowTask:
                 self._expired.setdefault(key, []).extend(pane.accumulator)
             if touched:
                 touched.pop((key, slot), None)
+            if last_panes and key in last_panes and last_panes[key][1] is pane:
+                del last_panes[key]
         if held:
             self._collector.settle_many(held, True)
 

@@ -13,7 +13,19 @@ from multilang import ReportedFailedException
 from multilang.engine.tuples import LocalTuple, Origin
 from multilang.testing import make_tuple, run_bolt
 from multilang.testing.bolts import BoltRun
-from multilang.windowing import Aggregate, Count, Session, Sliding, Tumbling, WindowedBolt, milliseconds, seconds
+from multilang.windowing import (
+    Aggregate,
+    Count,
+    Max,
+    Min,
+    Session,
+    Sliding,
+    StatefulWindowedBolt,
+    Tumbling,
+    WindowedBolt,
+    milliseconds,
+    seconds,
+)
 from multilang.windowing.ordered import Ordered
 from tests.windowing import reference
 
@@ -557,3 +569,67 @@ def test_a_tuple_does_not_look_at_each_session_of_its_key():
         return lines
 
     assert work(1000) < 2 * work(10)
+
+
+class Choosy(Aggregate):
+    """The numbers or the texts of its tuples. It takes no -1, and merges no text with a number."""
+
+    def init(self):
+        return []
+
+    def add(self, accumulator, tup):
+        if tup["v"] == -1:
+            raise ValueError("no -1")
+        return self.merge(accumulator, [tup["v"]])
+
+    def merge(self, first, second):
+        return [*first, *second] if len({*map(type, first), *map(type, second)}) < 2 else first + sum(second)
+
+
+CHOOSY_ROWS = st.lists(
+    st.tuples(st.sampled_from(KEYS), st.integers(0, 6), st.sampled_from([1, 2, -1, "a", "b"])), max_size=30
+)
+CHOOSY_WINDOWS = st.one_of(
+    st.builds(lambda a, b: Sliding(milliseconds(a), milliseconds(b)), SIZES, SIZES),
+    st.builds(lambda a: Tumbling(milliseconds(a)), SIZES),
+    st.builds(lambda a: Session(milliseconds(a)), SIZES),
+    st.builds(Sliding, st.integers(1, 8), st.integers(1, 8)),
+    st.builds(lambda a, b: Sliding(a, milliseconds(b)), st.integers(1, 5), SIZES),
+    st.builds(lambda a, b: Sliding(milliseconds(a), b), SIZES, st.integers(1, 5)),
+)
+
+
+@given(CHOOSY_ROWS, CHOOSY_WINDOWS, st.sampled_from([Choosy(), Max("v"), Min("v")]), st.integers(0, 20), st.booleans())
+def test_a_tuple_that_an_aggregate_refuses_fails_alone(rows, window, aggregate, lag, saved):
+    """The windows are those of a run without the refused tuples, which ends as well."""
+    base = StatefulWindowedBolt if saved else WindowedBolt
+    kind = {
+        "window": window,
+        "aggregate": aggregate,
+        "lag": milliseconds(lag),
+        "key_by": "key",
+        "timestamp_field": "ts",
+        "output_fields": ["key", "start", "end", "result", "count"],
+        "process_window": lambda self, w: self.emit([w.key, w.start, w.end, w.result, w.count]),
+    }
+    ts, steps = 0, []
+    for n, (key, pause, value) in enumerate(rows):
+        ts += pause
+        steps.append([n, key, ts, value])
+
+    def played_with(steps):
+        run = run_bolt(type("Bolt", (base,), kind)(), [], LONG, fields=["n", "key", "ts", "v"])
+        for step in steps:
+            run.process(step)
+            run.advance(1)
+        run.process([len(rows), "other", ts + 1000, 1])
+        run.advance(1)
+        return run
+
+    run = played_with(steps)
+    refused = {tup["n"] for tup in run.failed}
+    assert not {n for n in refused if steps[n][3] == 1 and not any(type(each[3]) is str for each in steps)}
+    assert aggregate.__class__ is not Choosy or {n for n, *_, value in steps if value == -1} <= refused
+    again = played_with([step for step in steps if step[0] not in refused])
+    assert not again.failed
+    assert again.values == run.values
