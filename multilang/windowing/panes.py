@@ -37,9 +37,6 @@ if TYPE_CHECKING:
         needs_panes: bool
         most_dropped: int
 
-        def open(self) -> Pane:
-            """Return a new pane."""
-
         def begin(self, key: Key, slot: int, tup: Tuple) -> Pane:
             """Return a new pane that has a tuple; there is none if the tuple fails."""
 

@@ -380,21 +380,12 @@ class WindowTask:
 
     # ---- for the windows: see panes.Keeper ----
 
-    def open(self) -> Pane:
-        """Return a new pane."""
-        if not self._keeps_tuples:
-            self.in_memory += 1
-        return Pane(self._init())
-
     def begin(self, key: Key, slot: int, tup: Tuple) -> Pane:
         """Return a new pane that has a tuple; there is none if the tuple fails."""
-        before = self.in_memory
-        pane = self.open()
-        try:
-            self.put(key, slot, pane, tup)
-        except BaseException:
-            self.in_memory = before
-            raise
+        pane = Pane(self._init())
+        self.put(key, slot, pane, tup)
+        if not self._keeps_tuples:
+            self.in_memory += 1
         return pane
 
     def _put_function(self) -> Callable[[Key, int, Pane, Tuple], None]:

@@ -51,11 +51,16 @@ class TimeWindows(Windows):
 
     def add(self, key: Key, ts: int, tup: Tuple) -> None:
         slot = self._slices.slice_of(ts)
-        pane = self._find(key, slot)
-        if pane is None:
+        line = self._lines.get(key)
+        pane = None if line is None else line.get(slot)
+        if pane is not None:
+            self._put(key, slot, pane, tup)
+        elif self._slices.is_in_a_window(slot):
+            pane = self.keeper.begin(key, slot, tup)
+            self._put_into(key, slot, pane)
+        else:
             self.keeper.unassigned(tup)
             return
-        self._put(key, slot, pane, tup)
         if ts < self.watermark:
             self._fire_late(key, slot, pane)
 
@@ -87,18 +92,6 @@ class TimeWindows(Windows):
     def holders(self) -> Iterator[Holder]:
         for line in self._lines.values():
             yield from line.values()
-
-    def _find(self, key: Key, slot: int) -> Pane | None:
-        """Return the pane of a slice, which is opened if there is none; None if no window has the slice."""
-        line = self._lines.get(key)
-        pane = None if line is None else line.get(slot)
-        if pane is not None:
-            return pane
-        if not self._slices.is_in_a_window(slot):
-            return None
-        pane = self.keeper.open()
-        self._put_into(key, slot, pane)
-        return pane
 
     def _put_into(self, key: Key, slot: int, pane: Pane) -> None:
         line = self._lines.get(key)
