@@ -110,10 +110,10 @@ class CountWindows(Windows):
             keeper.fire(key, bounds, panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
             dropped = [(slot, line.pop(slot)) for slot in slices.last(count) if slot in line]
         else:
-            new, total = self._merging.next(line, count)
+            new, total = self._merging.next(line, count, slices.first(count))
             panes = [line[slot] for slot in slices.within(line, count)] if keeper.needs_panes else []
             keeper.fire_all(bounds, ON_TIME, count, [(key, panes, new, total, 0)])
-            dropped = self._merging.drop(line, count)
+            dropped = self._merging.drop(line, slices.last(count))
         for slot, pane in dropped:
             keeper.drop(key, slot, pane)
         if not line:

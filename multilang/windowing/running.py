@@ -1,4 +1,4 @@
-"""Sliding windows' accumulators, each from two merges or two changes, however many slices a window has."""
+"""Slices, which windows share, and the accumulators of sliding windows, each from a few merges however many slices it has."""
 
 from __future__ import annotations
 
@@ -212,8 +212,8 @@ class Merging:
         self._merge = merge
         self._counts = counts
 
-    def next(self, line: Line, end: int) -> tuple[list[Pane], tuple[Pane]]:
-        """Return the panes that are in the window with this end, and in none before; and one that has all of it until the next call."""
+    def next(self, line: Line, end: int, first: Sequence[int]) -> tuple[list[Pane], tuple[Pane]]:
+        """Return the panes of a window's first slices, which no window before it has, and a pane with all of it until the next call."""
         slices, running = self._slices, line.running
         if running is None:  # the first window, or the first one after a restart
             running = line.running = Tally() if self._counts else Running(self._merge, slices.length)
@@ -221,25 +221,20 @@ class Merging:
                 if slot <= end - slices.slide:
                     running.add(slot, line[slot])
         new = []
-        for slot in slices.first(end):
+        for slot in first:
             pane = line.get(slot)
             if pane is not None:
                 running.add(slot, pane)
                 new.append(pane)
         return new, running.total(end)
 
-    def drop(self, line: Line, end: int) -> list[tuple[int, Pane]]:
-        """Take out of a line what is in no window after that with this end, and return it."""
+    def drop(self, line: Line, last: Sequence[int]) -> list[tuple[int, Pane]]:
+        """Take a window's last slices, which no window after it has, out of a line, and return them."""
         dropped = []
-        for slot in self._slices.last(end):
+        for slot in last:
             pane = line.pop(slot, None)
             if pane is not None:
                 dropped.append((slot, pane))
                 if line.running is not None:
                     line.running.drop(pane)
         return dropped
-
-    def continues(self, line: Line, end: int) -> bool:
-        """Return whether slices that the window with this end had are in the next one, too."""
-        running, slices = line.running, self._slices
-        return running is not None and running.newest > end - slices.length + slices.slide

@@ -138,17 +138,20 @@ class TimeWindows(Windows):
         """Yield windows of which all but the last slices are merged already."""
         slices, lines = self._slices, self._lines
         needs_panes, most_dropped = self.keeper.needs_panes, self.keeper.most_dropped
+        first, last = slices.first(end), slices.last(end)
         following: dict[Key, None] | None = None
+        following_low = end + self._slide - self._length
         for key in keys:
             line = lines[key]
-            new, total = merging.next(line, end)
+            new, total = merging.next(line, end, first)
             panes: Sequence[Pane] = [line[slot] for slot in slices.within(line, end)] if needs_panes else ()
             yield key, panes, new, total, 0
-            dropped += [(key, slot, pane) for slot, pane in merging.drop(line, end)]
+            for slot, pane in merging.drop(line, last):
+                dropped.append((key, slot, pane))
             if len(dropped) >= most_dropped:
                 self.keeper.drop_all(dropped)
                 dropped.clear()
-            if merging.continues(line, end):
+            if line.running is not None and line.running.newest > following_low:
                 if following is None:
                     following = self._due.at(end + self._slide)
                 following[key] = None
