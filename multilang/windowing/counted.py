@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.protocol.messages import Tuple
-    from multilang.windowing.panes import Holder, Keeper, Key
+    from multilang.windowing.panes import DroppedPane, Holder, Keeper, Key
 
 
 class CountWindows(Windows):
@@ -43,7 +43,7 @@ class CountWindows(Windows):
         super().__init__(keeper)
         self._slide = slide
         self._slices = Slices(length, slide)
-        self._merging = None if length <= slide or merge is None else Merging(self._slices, merge, counts)
+        self._merging = None if length <= slide or merge is None else Merging(self._slices, keeper, merge, counts)
         self._counts: dict[Key, int] = {}
         self._lines: dict[Key, Line] = {}
 
@@ -102,22 +102,20 @@ class CountWindows(Windows):
 
     def _fire(self, key: Key, count: int, ts: int) -> None:
         """Evaluate the window that ends with a key's tuple number ``count``, of the time ``ts``."""
-        line, slices, keeper = self._lines[key], self._slices, self.keeper
+        lines, slices, keeper = self._lines, self._slices, self.keeper
         bounds = None, ts
-        if self._merging is None:
+        dropped: list[DroppedPane] = []
+        if self._merging is not None:
+            keeper.fire_all(bounds, ON_TIME, count, self._merging.windows((key,), lines, count, dropped, []))
+        else:
+            line = lines[key]
             panes = [line[slot] for slot in slices.within(line, count)]
             new = [line[slot] for slot in slices.first(count) if slot in line]
             keeper.fire(key, bounds, panes, new, ON_TIME, panes[0].fired if len(panes) == 1 else 0, count)
-            dropped = [(slot, line.pop(slot)) for slot in slices.last(count) if slot in line]
-        else:
-            new, total = self._merging.next(line, count, slices.first(count))
-            panes = [line[slot] for slot in slices.within(line, count)] if keeper.needs_panes else []
-            keeper.fire_all(bounds, ON_TIME, count, [(key, panes, new, total, 0)])
-            dropped = self._merging.drop(line, slices.last(count))
-        for slot, pane in dropped:
-            keeper.drop(key, slot, pane)
-        if not line:
-            del self._lines[key]
+            dropped += [(key, slot, line.pop(slot)) for slot in slices.last(count) if slot in line]
+            if not line:
+                del lines[key]
+        keeper.drop_all(dropped)
 
 
 class Latest(Windows):

@@ -6,8 +6,10 @@ from multilang.windowing.panes import Pane
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
+
+    from multilang.windowing.panes import DroppedPane, Due, Keeper, Key
 
 
 class Line(dict[int, Pane]):
@@ -199,42 +201,65 @@ class Tally:
 
 
 class Merging:
-    """Gives each window of a line one pane with all of its slices, in the order of their ends.
+    """Evaluates windows of which all but the first slices are merged already.
 
     Args:
         slices: The slices.
+        keeper: The bolt.
         merge: Merges two accumulators into a new one.
         counts: Whether an accumulator is the number of tuples.
     """
 
-    def __init__(self, slices: Slices, merge: Callable[[Any, Any], Any], counts: bool) -> None:
+    def __init__(self, slices: Slices, keeper: Keeper, merge: Callable[[Any, Any], Any], counts: bool) -> None:
         self._slices = slices
+        self._keeper = keeper
         self._merge = merge
         self._counts = counts
 
-    def next(self, line: Line, end: int, first: Sequence[int]) -> tuple[list[Pane], tuple[Pane]]:
-        """Return the panes of a window's first slices, which no window before it has, and a pane with all of it until the next call."""
-        slices, running = self._slices, line.running
-        if running is None:  # the first window, or the first one after a restart
-            running = line.running = Tally() if self._counts else Running(self._merge, slices.length)
-            for slot in slices.within(line, end):
-                if slot <= end - slices.slide:
-                    running.add(slot, line[slot])
-        new = []
-        for slot in first:
-            pane = line.get(slot)
-            if pane is not None:
-                running.add(slot, pane)
-                new.append(pane)
-        return new, running.total(end)
+    def windows(
+        self, keys: Iterable[Key], lines: dict[Key, Line], end: int, dropped: list[DroppedPane], following: list[Key]
+    ) -> Iterator[Due]:
+        """Yield the windows of some keys that have this end, and take what is in no later one out of their lines.
 
-    def drop(self, line: Line, last: Sequence[int]) -> list[tuple[int, Pane]]:
-        """Take a window's last slices, which no window after it has, out of a line, and return them."""
-        dropped = []
-        for slot in last:
-            pane = line.pop(slot, None)
-            if pane is not None:
-                dropped.append((slot, pane))
-                if line.running is not None:
-                    line.running.drop(pane)
-        return dropped
+        Args:
+            keys: The keys.
+            lines: The lines of all keys, from which empty ones are removed.
+            end: The end.
+            dropped: Gets the panes that are taken out, unless there are so many that the bolt drops them.
+            following: Gets the keys of which a slice is in the next window, too.
+        """
+        slices, keeper = self._slices, self._keeper
+        needs_panes, most_dropped = keeper.needs_panes, keeper.most_dropped
+        first, last, next_low = slices.first(end), slices.last(end), end + slices.slide - slices.length
+        for key in keys:
+            line = lines[key]
+            running = line.running or self._start(line, end)
+            new = []
+            for slot in first:
+                pane = line.get(slot)
+                if pane is not None:
+                    running.add(slot, pane)
+                    new.append(pane)
+            panes: Sequence[Pane] = [line[slot] for slot in slices.within(line, end)] if needs_panes else ()
+            yield key, panes, new, running.total(end), 0
+            for slot in last:
+                pane = line.pop(slot, None)
+                if pane is not None:
+                    running.drop(pane)
+                    dropped.append((key, slot, pane))
+            if len(dropped) >= most_dropped:
+                keeper.drop_all(dropped)
+                dropped.clear()
+            if running.newest > next_low:
+                following.append(key)
+            elif not line:
+                del lines[key]
+
+    def _start(self, line: Line, end: int) -> Running | Tally:
+        """Begin with the slices of a line that the window before the one with this end had."""
+        slices = self._slices
+        running = line.running = Tally() if self._counts else Running(self._merge, slices.length)
+        for slot in slices.within(line, end):
+            if slot <= end - slices.slide:
+                running.add(slot, line[slot])
+        return running

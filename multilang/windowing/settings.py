@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.settings import PARENT, is_number
-from multilang.windowing.aggregates import Aggregate
+from multilang.windowing.aggregates import Aggregate, Count
 from multilang.windowing.specs import Session, Sliding, Tumbling, duration_ms, milliseconds, shown
 
 TYPE_CHECKING = False
@@ -91,9 +91,9 @@ class Settings:
 
     @property
     def joins_panes(self) -> bool:
-        """True if a window may be made of several panes from its beginning, which the aggregate merges."""
-        if self.aggregate is None or isinstance(self.window, Session):
-            return False
+        """True if a window may be made of several panes from its beginning, and the aggregate may refuse to merge them."""
+        if self.aggregate is None or type(self.aggregate) is Count or isinstance(self.window, Session):
+            return False  # a count takes any tuple
         window = self.window
         if bool(window.length_count) != bool(window.slide_count):
             return True

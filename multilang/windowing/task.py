@@ -393,11 +393,20 @@ class WindowTask:
         add, holds = self._add, not self._acks_at_once
         settings, joins = self.settings, self.settings.joins_panes
 
-        def put(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
+        def put_unchecked(_key: Key, _slot: int, pane: Pane, tup: Tuple) -> None:
+            try:
+                pane.accumulator = add(pane.accumulator, tup)
+            except Exception as error:
+                raise self._refusal(error) from error
+            pane.count += 1
+            if holds:
+                pane.held.append(tup)
+
+        def put_checked(key: Key, slot: int, pane: Pane, tup: Tuple) -> None:
             before = pane.accumulator
             try:
                 after = add(before, tup)
-                if joins and (not pane.count or type(after) is not type(before)):
+                if not pane.count or type(after) is not type(before):
                     self._check_kind(key, slot, pane, after)
             except Exception as error:
                 raise self._refusal(error) from error
@@ -406,6 +415,7 @@ class WindowTask:
             if holds:
                 pane.held.append(tup)
 
+        put = put_checked if joins else put_unchecked
         every, touched = settings.early_count, self._touched if settings.early_ms else None
         counted = settings.memory_limit is not None and self._keeps_tuples
         if settings.id_field is None and not every and touched is None and not counted:

@@ -45,7 +45,9 @@ class TimeWindows(Windows):
         self._slide = slide
         self._slices = Slices(length, slide)
         self._lines: dict[Key, Line] = {}
-        self._merging = None if lateness or length <= slide or merge is None else Merging(self._slices, merge, counts)
+        self._merging = (
+            None if lateness or length <= slide or merge is None else Merging(self._slices, keeper, merge, counts)
+        )
         self._due = Agenda()
         self._expiring = Agenda()  # with lateness: the last ends of slices
 
@@ -109,10 +111,11 @@ class TimeWindows(Windows):
     def _fire(self, keys: Iterable[Key], end: int) -> None:
         """Evaluate the windows of some keys that end at ``end``, and drop the panes that are in no later one."""
         dropped: list[DroppedPane] = []
+        following: list[Key] = []
         if self._length == self._slide and not self.lateness:
             due = self._whole(keys, end, dropped)
         elif self._merging is not None:
-            due = self._merged(keys, end, dropped, self._merging)
+            due = self._merging.windows(keys, self._lines, end, dropped, following)
         else:
             due = self._sliced(keys, end, dropped)
         try:
@@ -120,6 +123,8 @@ class TimeWindows(Windows):
         finally:
             if dropped:
                 self.keeper.drop_all(dropped)
+        if following:
+            self._due.at(end + self._slide).update(dict.fromkeys(following))
 
     def _whole(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane]) -> Iterator[Due]:
         """Yield windows that are one slice each."""
@@ -133,30 +138,6 @@ class TimeWindows(Windows):
             panes = (pane,)
             yield key, panes, panes, panes, number
             self._forget(dropped, key, end, pane)
-
-    def _merged(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane], merging: Merging) -> Iterator[Due]:
-        """Yield windows of which all but the last slices are merged already."""
-        slices, lines = self._slices, self._lines
-        needs_panes, most_dropped = self.keeper.needs_panes, self.keeper.most_dropped
-        first, last = slices.first(end), slices.last(end)
-        following: dict[Key, None] | None = None
-        following_low = end + self._slide - self._length
-        for key in keys:
-            line = lines[key]
-            new, total = merging.next(line, end, first)
-            panes: Sequence[Pane] = [line[slot] for slot in slices.within(line, end)] if needs_panes else ()
-            yield key, panes, new, total, 0
-            for slot, pane in merging.drop(line, last):
-                dropped.append((key, slot, pane))
-            if len(dropped) >= most_dropped:
-                self.keeper.drop_all(dropped)
-                dropped.clear()
-            if line.running is not None and line.running.newest > following_low:
-                if following is None:
-                    following = self._due.at(end + self._slide)
-                following[key] = None
-            elif not line:
-                del lines[key]
 
     def _sliced(self, keys: Iterable[Key], end: int, dropped: list[DroppedPane]) -> Iterator[Due]:
         """Yield windows of which the keeper merges the slices."""
