@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
-"""The conf key in which an engine gives windowed bolts the batch: an object with ``time_ms`` and ``merged``."""
-
-
 class Batch:
     """A part of the input, of which all tuples arrive at one instant.
 

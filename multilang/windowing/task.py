@@ -14,7 +14,7 @@ from multilang.windowing.passed import BARREN_MS, PREFIX, PassedWatermarks, chan
 from multilang.windowing.replays import Replays
 from multilang.windowing.settings import NO_DATA, TIMEOUT, MemoryLimitError
 from multilang.windowing.specs import Session
-from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, Source, Watermarks
+from multilang.windowing.watermarks import AFTER_ALL, BEFORE_ALL, MOST_MS, Source, Watermarks
 from multilang.windowing.window import Window
 
 TYPE_CHECKING = False
@@ -173,6 +173,7 @@ class WindowTask:
         is_known = None if self._replays is None else self._is_known
         taken = self.taken if self._acks_at_once else None
         field = None if bolt.has_own_timestamp() else bolt.timestamp_field
+        may_be_idle, now = self.settings.idle_ms is not None, self.now
         component, stream, task, source = "", "", -1, Source(0.0)  # those of the last tuple
 
         def by_event_time(tup: Tuple) -> None:
@@ -181,13 +182,14 @@ class WindowTask:
                 self._pass(tup)
                 return
             ts = bolt.timestamp(tup) if field is None else tup[field]
-            if type(ts) is not int:
+            if type(ts) is not int or not -MOST_MS < ts < MOST_MS:
                 raise self._not_a_time(ts)
             key = key_of(tup)
             if tup.task != task or tup.stream != stream or tup.component != component:
                 component, stream, task = tup.component, tup.stream, tup.task
-                source = self.watermarks.source(component, stream, task, self.now())
-            source.has_sent = True
+                source = self.watermarks.source(component, stream, task, now())
+            if may_be_idle:
+                source.since = now()
             if source.greatest is None or ts > source.greatest:
                 source.greatest = ts
             if is_known is not None and is_known(tup):
@@ -212,7 +214,7 @@ class WindowTask:
     def _not_a_time(self, ts: object) -> ReportedFailedException:
         return ReportedFailedException(
             f"{self.settings.who}: the timestamp is {ts!r} ({type(ts).__name__}); it is a whole number of milliseconds since "
-            "the epoch. Convert it in a method timestamp(self, tup), or leave such tuples out before"
+            "the epoch, of less than 2**62. Convert it in a method timestamp(self, tup), or leave such tuples out before"
         )
 
     def _by_count(self, tup: Tuple) -> None:
@@ -438,9 +440,8 @@ class WindowTask:
         """Return the error for a tuple that the aggregate does not take."""
         if isinstance(error, FailedException):
             return error
-        name = type(self.aggregate).__name__
         return ReportedFailedException(
-            f"{self.settings.who}: {name} does not take a tuple, which fails: {type(error).__name__}: {error}"
+            f"{self.settings.who}: its aggregate does not take a tuple, which fails: {type(error).__name__}: {error}"
         )
 
     def _check_kind(self, key: Key, slot: int, pane: Pane, accumulator: Any) -> None:

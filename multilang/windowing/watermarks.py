@@ -13,21 +13,22 @@ BEFORE_ALL = -(2**63)
 AFTER_ALL = 2**63 - 1
 """The watermark after the last tuple of an input that has an end."""
 
+MOST_MS = 2**62
+"""The bound of timestamps, so that the ends of their windows have 64 bits, too."""
+
 
 class Source:
     """One task that sends tuples on one stream.
 
     Attributes:
         greatest: The greatest timestamp of its tuples; None before the first.
-        has_sent: Whether a tuple arrived since the last call of ``Watermarks.advance``.
-        since: The time of the clock, in milliseconds, since which it has been silent.
+        since: The time of the clock, in milliseconds, since which it has been silent; known where a silent one becomes idle.
     """
 
-    __slots__ = ("greatest", "has_sent", "since")
+    __slots__ = ("greatest", "since")
 
     def __init__(self, since: float, greatest: int | None = None) -> None:
         self.greatest = greatest
-        self.has_sent = False
         self.since = since
 
 
@@ -97,10 +98,6 @@ class Watermarks:
 
     def advance(self, now: float) -> int:
         """Return the watermark at the clock's time ``now``, in milliseconds."""
-        for source in self._sources.values():
-            if source.has_sent:
-                source.has_sent = False
-                source.since = now
         if self._waits(now):
             return self.current
         least = self._least(now)

@@ -23,6 +23,19 @@ class Times(WindowedBolt):
         self.emit([window.end, [tup["ts"] for tup in window.tuples]])
 
 
+class Last(Aggregate):
+    """The time of the last tuple."""
+
+    def init(self):
+        return None
+
+    def add(self, accumulator, tup):
+        return tup["ts"]
+
+    def merge(self, first, second):
+        return second
+
+
 def times(**declared):
     return type("Bolt", (Times,), declared)()
 
@@ -110,6 +123,21 @@ def test_a9_6_an_idle_source_does_not_stop_time():
     assert [each["late_tuple"]["values"] for each in waits.emitted_on("late")] == [[7]]
 
 
+@pytest.mark.parametrize("idle, interval", [(1, 1), (10, 1), (0.5, 1), (10, 20), (1, 0.1)])
+@pytest.mark.parametrize("phase", [0.05, 0.5, 0.95])
+def test_a_source_is_idle_after_its_time_and_before_the_second_look(idle, interval, phase):
+    bolt = times(idle_after=seconds(idle), watermark_interval=seconds(interval))
+    run = run_bolt(bolt, [make_tuple([5], ["ts"], "a"), make_tuple([5], ["ts"], "b")])
+    run.advance(phase)
+    run.process(make_tuple([6], ["ts"], "b"))
+    waited = 0.0
+    while not run.values:
+        run.advance(0.05)
+        waited += 0.05
+        run.process(make_tuple([round(100 + waited * 100)], ["ts"], "a"))
+    assert idle - 0.06 < waited < idle + interval + 0.06
+
+
 def test_a_source_that_starts_later_is_not_idle_before_the_others_have_sent_something():
     sources = [make_tuple([0], ["ts"], name) for name in "ab"]
     run = BoltRun(times(idle_after=seconds(5)), sources, None, "bolt", 1, 0)
@@ -122,6 +150,21 @@ def test_a_source_that_starts_later_is_not_idle_before_the_others_have_sent_some
     run.process(make_tuple([30], ["ts"], "b"))
     run.advance(1)
     assert run.values == [[10, [5]], [20, [20]]]
+
+
+@pytest.mark.parametrize("window", [Tumbling(seconds(7)), Sliding(seconds(9), seconds(2)), Session(seconds(3)), Tumbling(2)])
+def test_a_timestamp_whose_windows_would_not_have_64_bits_fails_alone(window):
+    least, most = 1 - 2**62, 2**62 - 1
+    bolt = times(window=window, aggregate=Last(), process_window=lambda self, w: self.emit([w.end, w.result]))
+    run = run_bolt(bolt, [[2**63 - 1], [-(2**63)], [2**62], [-(2**62)]], fields=["ts"], expect=FailedException)
+    assert len(run.failed) == 4
+    for ts in (least, 1, 2, most, most):
+        run.process([ts])
+        run.advance(1)
+    assert len(run.failed) == 4
+    assert run.values
+    assert all(abs(end) < 2**63 and last in (least, 1, 2, most) for end, last in run.values)
+    assert [each for each in run.emitted if each.stream == "late"] == []
 
 
 def test_when_all_sources_are_idle_time_goes_on_by_the_clock():
