@@ -37,7 +37,7 @@ _STAR = "*"
 
 
 class Need(IntEnum):
-    """Whether an import runs on a worker, and what happens if it fails there."""
+    """An import's need on a worker, from one that may fail to one that must not."""
 
     TRIED = 0  # a failure is expected
     PERHAPS = 1  # it depends on what is not known here

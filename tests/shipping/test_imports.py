@@ -1,4 +1,4 @@
-"""What a module imports on a worker is shipped, and what another Python or platform would import stops nothing."""
+"""Modules that are imported on a worker are shipped, and imports of another Python or platform stop nothing."""
 
 from __future__ import annotations
 
