@@ -43,5 +43,23 @@ class SourceUnavailable(ConnectorError):
     """A source does not answer at present. A retry may help."""
 
 
+class UnreadableRowError(ConnectorError, UnrecoverableError):
+    """A row of a source, or the rest of a file, can't be read, and the source's ``on_unreadable`` is "fail".
+
+    Attributes:
+        source: The file or table.
+        row: The number of the row or line, from 1; None: it is not known, or the whole file is meant.
+        raw: The row as far as there is a text of it.
+        is_rest: Whether nothing behind it can be read, either.
+    """
+
+    def __init__(self, message: str, source: str, row: int | None = None, raw: str = "", is_rest: bool = False) -> None:
+        super().__init__(message)
+        self.source = source
+        self.row = row
+        self.raw = raw
+        self.is_rest = is_rest
+
+
 class ChangedRowsError(ConnectorError, UnrecoverableError):
     """A source is another one than before: the same offsets have other rows, or it has other fields than the spout declares."""
