@@ -48,6 +48,11 @@ class RowSpout(PositionSpout):
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
+        if self.on_unreadable == _SEND and not context.targets.get(STREAM):
+            raise ConfigError(
+                f"spout {context.component!r} sends rows that can't be read to the stream {STREAM!r}, to which no bolt subscribes, so that they "
+                f"would be lost: subscribe with shuffle_grouping({context.component!r}, {STREAM!r}), or use on_unreadable={_SKIP!r}"
+            )
         self._stays = self._collector.to_parent and conf.get(PARENT) != "local"
         self._stands_at: UnreadableRowError | None = None
         self._left_out = 0  # since the last report

@@ -205,6 +205,19 @@ def test_a_file_that_can_t_be_read_at_all_is_left_out_with_its_rest(tmp_path) ->
         run_spout(FileSpout(tmp_path / "*.csv*", Csv(["a"]))).next(9)
 
 
+def test_a_stream_that_nobody_gets_is_refused(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("1\n")
+    builder = TopologyBuilder()
+    builder.set_spout("rows", FileSpout(path, on_unreadable="stream"))
+    builder.set_bolt("sink", CollectingSink()).shuffle_grouping("rows")
+    with (
+        LocalCluster("inprocess") as cluster,
+        pytest.raises(LocalClusterError, match=r"shuffle_grouping\('rows', 'unreadable'\)"),
+    ):
+        cluster.submit(builder.build("reads")).wait(timeout=60)
+
+
 def test_the_setting_has_three_values() -> None:
     with pytest.raises(ConfigError, match="on_unreadable is 'ignore'; use 'fail', 'skip' or 'stream'"):
         TailSpout("app.log", on_unreadable="ignore")
