@@ -432,6 +432,10 @@ class _Statements:
         elif isinstance(node, ast.With) and any(_suppresses(item.context_expr) for item in node.items):
             yield from self._block(node.body, Need.TRIED, deferred)
         else:
+            name = _called_import(node)
+            if name is not None:
+                own = name.lstrip(".")
+                yield Import(own, (), len(name) - len(own), node.lineno, need, deferred)  # type: ignore[attr-defined]
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 deferred = True
             if isinstance(node, ast.FunctionDef) and node.name.startswith(_TEST):
@@ -477,6 +481,18 @@ class _Statements:
         if not (any(expecting) and False in found):
             yield from self._block(node.orelse, min(need, Need.PERHAPS) if None in found else need, deferred)
         yield from self._block(node.finalbody, need, deferred)
+
+
+def _called_import(node: ast.AST) -> str | None:
+    """Return the module that a call of ``import_module`` or ``__import__`` names; None if it is no such call, or computes the name."""
+    if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+        return None
+    if ast.unparse(node.func) not in ("import_module", "importlib.import_module", "__import__"):
+        return None
+    name = node.args[0].value
+    packages = [*node.args[1:], *(keyword.value for keyword in node.keywords)]
+    is_own = all(ast.unparse(each) in ("__package__", "__name__") for each in packages)
+    return name if isinstance(name, str) and (is_own or not name.startswith(".")) else None
 
 
 def _names_in(node: ast.expr | None) -> set[str]:

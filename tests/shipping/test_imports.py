@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SEEDS = range(300 if SOAK else 12)
 HEAD = """\
+import importlib
 import os
 import sys
 import sys as system
@@ -106,6 +107,7 @@ class Tree:
     def live(self, module: str, other: str) -> str:
         package, _, own = other.rpartition(".")
         forms = [f"import {other}", f"from {other} import *" if other in self.packages else f"import {other} as it"]
+        forms.append(f"importlib.import_module({other!r})")
         if package:
             forms.append(f"from {package} import {own}")
         return self.random.choice(forms)
