@@ -16,7 +16,7 @@ from secrets import token_hex
 from time import strftime
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError, ConnectorError, UnreadableRowError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.records import made_of
 from multilang.connectors.unreadable import RowSpout
@@ -102,9 +102,9 @@ class FileSpout(RowSpout):
                     self._finish(self._at(self._reader))
                     return  # the turn ends where the file does
                 self.emit_row(row, self._reader.wrong)
-            except UnreadableRowError as problem:
+            except ConnectorError as problem:
                 self.leave_out(problem, self._step_back)
-                if problem.is_rest and self._stands_at is None:
+                if problem.row and problem.row.is_rest and self._stands_at is None:
                     self._finish({**self._file(), "at": None})
                     return
 
@@ -202,13 +202,13 @@ class FileSpout(RowSpout):
 
 
 def _unreadable(path: str, problem: Exception, number: int = 0) -> ConnectorError:
-    """Return the error for a file of which no more can be read; another class if it may be read later."""
+    """Return the error for a file of which no more can be read; without a row if it may be read later."""
     where = f" behind line or row {number}" if number else ""
     message = f"{path} can't be read{where}: {problem}"
     is_damaged = not isinstance(problem, OSError) or (
         problem.errno is None and not is_url(path)
     )  # errno: of the system
-    return UnreadableRowError(message, path, number + 1, is_rest=True) if is_damaged else ConnectorError(message)
+    return ConnectorError(message, UnreadableRow(path, number + 1, is_rest=True) if is_damaged else None)
 
 
 def _sum(names: str) -> int:

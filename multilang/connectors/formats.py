@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from codecs import lookup_error
 from zlib import crc32
 
-from multilang.component.errors import ConfigError, ConnectorError, UnreadableRowError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.columns import Wrong, reader_of
 from multilang.connectors.records import as_text
 from multilang.connectors.unreadable import readable
@@ -42,11 +42,11 @@ class Reader(ABC):
         """Return the next row; None at the end of the file.
 
         Raises:
-            UnreadableRowError: The row can't be read, and the next one is that behind it.
+            ConnectorError: The row can't be read, and the next one is that behind it.
         """
 
     @abstractmethod
-    def wrong(self, why: str) -> UnreadableRowError:
+    def wrong(self, why: str) -> ConnectorError:
         """Return the error for the row that was read last.
 
         Args:
@@ -93,7 +93,7 @@ class Format(ABC):
 
     @abstractmethod
     def reader(self, file: BinaryIO, path: str) -> Reader:
-        """Return the rows of a file. Raises UnreadableRowError if it can't have them, such as one without a column."""
+        """Return the rows of a file. Raises ConnectorError if it can't have them, such as one without a column."""
 
     @abstractmethod
     def written(self, rows: Sequence[Sequence[Any]], fields: Sequence[str]) -> bytes:
@@ -162,14 +162,14 @@ class _ByLine(Reader):
         self.number += 1
         self._lines.append(data)
 
-    def wrong(self, why: str) -> UnreadableRowError:
+    def wrong(self, why: str) -> ConnectorError:
         return self._unreadable(why)
 
-    def _unreadable(self, why: str, is_rest: bool = False) -> UnreadableRowError:
+    def _unreadable(self, why: str, is_rest: bool = False) -> ConnectorError:
         at, _, number = self._before
         raw = readable(b"".join(self._lines))
         place = f"line {number + 1} (byte {at}){'' if why.startswith(',') else ' '}{why}"
-        return UnreadableRowError(f"{self.path}: {place}", self.path, number + 1, raw, is_rest)
+        return ConnectorError(f"{self.path}: {place}", UnreadableRow(self.path, number + 1, raw, is_rest))
 
     def step_back(self) -> None:
         self._at, self._crc, self.number = self._before
@@ -372,9 +372,9 @@ class _CsvRows(_ByLine):
         if format.header:
             try:
                 names = next(self._rows, [])
-            except (csv.Error, UnreadableRowError) as problem:
+            except (csv.Error, ConnectorError) as problem:
                 message = f"{path} has no header that can be read: {problem}"
-                raise UnreadableRowError(message, path, is_rest=True) from problem
+                raise ConnectorError(message, UnreadableRow(path, is_rest=True)) from problem
         _check_columns(path, fields, names)
         self._width = len(names)
         self._places = [names.index(name) for name in fields]
@@ -390,7 +390,7 @@ class _CsvRows(_ByLine):
             self.begin()
             try:
                 row = next(self._rows, None)
-            except (self._csv.Error, UnreadableRowError) as problem:
+            except (self._csv.Error, ConnectorError) as problem:
                 raise self._no_row(problem) from problem
         if row is None:
             return None
@@ -398,7 +398,7 @@ class _CsvRows(_ByLine):
             raise self._no_row(f"has {len(row)} values for {self._width} columns: {row!r:.80}")
         return [row[place] for place in self._places]
 
-    def _no_row(self, problem: Exception | str) -> UnreadableRowError:
+    def _no_row(self, problem: Exception | str) -> ConnectorError:
         """Return the error. If a quotation mark was never closed, the next row begins behind the line in which it is."""
         several = len(self._lines) > 1
         if several:
@@ -406,7 +406,7 @@ class _CsvRows(_ByLine):
             self._rows = self._from_here()
         if isinstance(problem, str):
             return self.wrong(problem)
-        if isinstance(problem, UnreadableRowError) and not several:
+        if isinstance(problem, ConnectorError) and not several:
             return problem
         hint = ""
         if "field limit" in str(problem):
@@ -462,13 +462,15 @@ class _ColumnRows(Reader):
         try:
             self._parquet = parquet.ParquetFile(file)
         except pyarrow.ArrowInvalid as problem:
-            raise UnreadableRowError(f"{path} is no Parquet file: {problem}", path, is_rest=True) from problem
+            raise ConnectorError(
+                f"{path} is no Parquet file: {problem}", UnreadableRow(path, is_rest=True)
+            ) from problem
         schema = self._parquet.schema_arrow
         _check_columns(path, fields, schema.names)
         try:
             self._columns = [(name, reader_of(schema.field(name).type, f"{path}: column {name!r}")) for name in fields]
         except ConfigError as problem:
-            raise UnreadableRowError(str(problem), path, is_rest=True) from problem
+            raise ConnectorError(str(problem), UnreadableRow(path, is_rest=True)) from problem
         self._problem = pyarrow.ArrowException
         self._before = 0
         self._rows = self._from(0)
@@ -498,7 +500,7 @@ class _ColumnRows(Reader):
             found = next(self._rows, None)
         except self._problem as problem:
             message = f"{self.path} can't be read behind row {self.number}: {problem}"
-            raise UnreadableRowError(message, self.path, self.number + 1, is_rest=True) from problem
+            raise ConnectorError(message, UnreadableRow(self.path, self.number + 1, is_rest=True)) from problem
         if found is None:
             return None
         self.number += 1
@@ -508,14 +510,10 @@ class _ColumnRows(Reader):
             raise self.wrong(f", column {self._columns[place][0]!r}: {found[place]}")
         return found
 
-    def wrong(self, why: str) -> UnreadableRowError:
+    def wrong(self, why: str) -> ConnectorError:
         values = {name: value for (name, _), value in zip(self._columns, self._last, strict=True)}
-        return UnreadableRowError(
-            f"{self.path}: row {self.number}{'' if why.startswith(',') else ' '}{why}",
-            self.path,
-            self.number,
-            readable(repr(values)),
-        )
+        message = f"{self.path}: row {self.number}{'' if why.startswith(',') else ' '}{why}"
+        return ConnectorError(message, UnreadableRow(self.path, self.number, readable(repr(values))))
 
     def step_back(self) -> None:
         self.number = self._before
@@ -531,12 +529,12 @@ class _ColumnRows(Reader):
 
 
 def _check_columns(path: str, fields: Sequence[str], names: Sequence[str]) -> None:
-    """Raise UnreadableRowError unless a file has each field as one column."""
+    """Raise ConnectorError unless a file has each field as one column."""
     wrong = next((name for name in fields if names.count(name) != 1), None)
     if wrong is not None:
         has = f"{names.count(wrong)} columns" if wrong in names else "no column"
         message = f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}"
-        raise UnreadableRowError(message, path, is_rest=True)
+        raise ConnectorError(message, UnreadableRow(path, is_rest=True))
 
 
 def _names(fields: Any) -> list[str] | None:

@@ -23,7 +23,7 @@ from time import monotonic
 from zlib import crc32
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError, ConnectorError, UnreadableRowError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.records import made_of, record
 from multilang.connectors.unreadable import RowSpout, readable
 from multilang.connectors.values import as_type
@@ -225,7 +225,7 @@ class SqlSpout(RowSpout):
             try:
                 self._row = self._plain(values)
                 self.emit_row(list(self._row), self._wrong)
-            except UnreadableRowError as problem:
+            except ConnectorError as problem:
                 self._row = None
                 self.leave_out(problem, lambda before=before: self._go_to(*before))  # type: ignore[misc]
 
@@ -316,13 +316,12 @@ class SqlSpout(RowSpout):
         except UnserializableValue as problem:
             raise self._wrong(f" can't be a tuple: {problem.reason}") from problem
 
-    def _wrong(self, why: str) -> UnreadableRowError:
+    def _wrong(self, why: str) -> ConnectorError:
         where = self._database.where
         row = self._last if isinstance(self._last, int) else None
         message = f"{where}: the row whose {self.key!r} is {self._last!r}{why}"
-        return UnreadableRowError(
-            message, where, row, readable(repr(dict(zip(self.output_fields or (), self._values, strict=True))))
-        )
+        raw = readable(repr(dict(zip(self.output_fields or (), self._values, strict=True))))
+        return ConnectorError(message, UnreadableRow(where, row, raw))
 
     def _go_to(self, last: int | str | None, row: Any) -> None:
         self._last, self._row = last, row
@@ -343,7 +342,7 @@ class SqlSpout(RowSpout):
             return
         try:
             found = _sum(self._plain(row[2:]))
-        except UnreadableRowError:
+        except ConnectorError:
             found = None
         if found != _sum(self._row):
             self.log(

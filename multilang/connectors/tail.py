@@ -14,7 +14,7 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
-from multilang.component.errors import ConfigError, UnreadableRowError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.followed import KNOWN_BY, LOOK_SECS, Followed
 from multilang.connectors.formats import check_encoding
 from multilang.connectors.rotation import PACKED, found_at, like, looks_rotated, open_file, order_of, usual
@@ -230,10 +230,10 @@ class TailSpout(RowSpout):
         self._now.begin_again()
 
     def _send(self, line: bytes, of: Followed) -> None:
-        def wrong(why: str) -> UnreadableRowError:
+        def wrong(why: str) -> ConnectorError:
             number = "" if of.number is None else f"line {of.number} "
             place = f"{number}(byte {of.at - len(line)}){'' if why.startswith(',') else ' '}{why}"
-            return UnreadableRowError(f"{self.path}: {place}", self.path, of.number, readable(line))
+            return ConnectorError(f"{self.path}: {place}", UnreadableRow(self.path, of.number, readable(line)))
 
         try:
             try:
@@ -243,7 +243,7 @@ class TailSpout(RowSpout):
                     f"is no {self.encoding} ({problem.reason}); name its encoding, or take errors='replace'"
                 ) from problem
             self.emit_row([text.removeprefix("\ufeff") if of.at == len(line) else text], wrong)
-        except UnreadableRowError as problem:
+        except ConnectorError as problem:
             self.leave_out(problem, of.step_back)
 
     def _send_late(self) -> bool:

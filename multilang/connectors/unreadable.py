@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.errors import ConfigError, UnreadableRowError
+from multilang.component.errors import ConfigError, ConnectorError, UnrecoverableError
 from multilang.protocol.errors import UnserializableValue
 from multilang.settings import PARENT
 from multilang.state.position_spout import PositionSpout
@@ -54,12 +54,12 @@ class RowSpout(PositionSpout):
                 f"would be lost: subscribe with shuffle_grouping({context.component!r}, {STREAM!r}), or use on_unreadable={_SKIP!r}"
             )
         self._stays = self._collector.to_parent and conf.get(PARENT) != "local"
-        self._stands_at: UnreadableRowError | None = None
+        self._stands_at: str | None = None
         self._left_out = 0  # since the last report
         self._last_left_out = ""
         self._report_at = 0.0
 
-    def emit_row(self, values: Values, wrong: Callable[[str], UnreadableRowError]) -> None:
+    def emit_row(self, values: Values, wrong: Callable[[str], ConnectorError]) -> None:
         """Emit a row, or leave it out if no tuple can have it.
 
         Args:
@@ -72,21 +72,26 @@ class RowSpout(PositionSpout):
             field = "" if problem.index is None else f", field {list(self.output_fields or ())[problem.index]!r},"
             raise wrong(f"{field} can't be a tuple: {problem.reason}") from problem
 
-    def leave_out(self, error: UnreadableRowError, step_back: Callable[[], None]) -> None:
+    def leave_out(self, error: ConnectorError, step_back: Callable[[], None]) -> None:
         """Do with a row that can't be read what ``on_unreadable`` says.
 
         Args:
             error: The error that names it.
             step_back: Goes back before the row, so that the next position is there; called if this is the end.
+
+        Raises:
+            ConnectorError: The error is about more than a row.
         """
+        if error.row is None:
+            raise error
         self.metrics.counter(_COUNTER).inc()
         message = readable(str(error))
         if self.on_unreadable == _FAIL:
             step_back()
             message += f"; correct it, or read over such rows by on_unreadable={_SKIP!r} or {_SEND!r}"
-            self._stands_at = UnreadableRowError(message, error.source, error.row, error.raw, error.is_rest)
+            self._stands_at = message
         elif self.on_unreadable == _SEND:
-            self.emit([readable(error.source), error.row, message, readable(error.raw)], stream=STREAM)
+            self.emit([readable(error.row.source), error.row.number, message, error.row.raw], stream=STREAM)
         else:
             self._left_out, self._last_left_out = self._left_out + 1, message
             if self.clock() >= self._report_at:
@@ -96,12 +101,12 @@ class RowSpout(PositionSpout):
         """Return whether it stopped before a row that can't be read, which it then reports from time to time.
 
         Raises:
-            UnreadableRowError: It did, and the topology is to end.
+            UnrecoverableError: It did, and the topology is to end.
         """
         if self._stands_at is None:
             return False
         if not self._stays:
-            raise self._stands_at
+            raise UnrecoverableError(self._stands_at)
         if self.clock() >= self._report_at:
             self._report_at = self.clock() + _REPORT_SECS
             self.report_error(f"{self._stands_at}. Until then this task emits nothing")

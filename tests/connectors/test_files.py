@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from multilang import FailedException, LocalCluster, TopologyBuilder
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.connectors import (
     CollectingSink,
     ConnectorError,
@@ -60,7 +60,7 @@ def refused(spout, message):
     """Check that a spout ends with a message."""
     run = run_spout(spout)
     try:
-        with pytest.raises((ConfigError, ConnectorError), match=message):
+        with pytest.raises(UnrecoverableError, match=message):
             run.next(20)
     finally:
         run.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from multilang import LocalCluster, TopologyBuilder
-from multilang.component.errors import ConfigError, UnreadableRowError
+from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.connectors import CollectingSink, Csv, FileSpout, JsonLines, Lines, Parquet, SqlSpout, TailSpout
 from multilang.local import LocalClusterError
 from multilang.testing import run_spout
@@ -201,7 +201,7 @@ def test_a_file_that_can_t_be_read_at_all_is_left_out_with_its_rest(tmp_path) ->
     assert (values[0], values[-1]) == ("1", "3")
     assert values[1:-1] == [str(n) for n in range(10, 10 + len(values) - 2)]
     assert f"behind line or row {len(values) - 1}: " in found["unreadable"][1][2]
-    with pytest.raises(UnreadableRowError, match=r"b\.csv has no column 'a'"):
+    with pytest.raises(UnrecoverableError, match=r"b\.csv has no column 'a'"):
         run_spout(FileSpout(tmp_path / "*.csv*", Csv(["a"]))).next(9)
 
 
