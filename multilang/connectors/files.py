@@ -104,7 +104,9 @@ class FileSpout(RowSpout):
                 self.emit_row(row, self._reader.wrong)
             except ConnectorError as problem:
                 self.leave_out(problem, self._step_back)
-                if problem.row and problem.row.is_rest and self._stands_at is None:
+                if self._stands_at is not None:
+                    return  # the rows before it are delivered first
+                if problem.row and problem.row.is_rest:
                     self._finish({**self._file(), "at": None})
                     return
 

@@ -228,6 +228,8 @@ class SqlSpout(RowSpout):
             except ConnectorError as problem:
                 self._row = None
                 self.leave_out(problem, lambda before=before: self._go_to(*before))  # type: ignore[misc]
+                if self._stands_at is not None:
+                    return  # the rows before it are delivered first
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
