@@ -33,10 +33,35 @@ class UnrecoverableError(MultilangError):
     is_explained = True
 
 
+class UnreadableRow:
+    """A row of a source, or the rest of a file, that can't be read.
+
+    Attributes:
+        source: The file or table.
+        number: The number of the row or line, from 1; None: it is not known, or the whole file is meant.
+        raw: The row as far as there is a text of it.
+        is_rest: Whether nothing behind it can be read, either.
+    """
+
+    def __init__(self, source: str, number: int | None = None, raw: str = "", is_rest: bool = False) -> None:
+        self.source = source
+        self.number = number
+        self.raw = raw
+        self.is_rest = is_rest
+
+
 class ConnectorError(MultilangError):
-    """A source or sink can't be used as asked, or differs from what was declared; the message names it and the fix."""
+    """A source or sink can't be used as asked, or differs from what was declared; the message names it and the fix.
+
+    Attributes:
+        row: The row that can't be read, behind which the source continues; None: the error is about more than that.
+    """
 
     is_explained = True
+
+    def __init__(self, message: str, row: UnreadableRow | None = None) -> None:
+        super().__init__(message)
+        self.row = row
 
 
 class SourceUnavailable(ConnectorError):

@@ -16,13 +16,12 @@ from secrets import token_hex
 from time import strftime
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError, ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.formats import Format, JsonLines, Lines
 from multilang.connectors.records import made_of
+from multilang.connectors.unreadable import RowSpout
 from multilang.connectors.urls import file_system, is_url, located, matching, move_file, opened, packages_of_url
 from multilang.helpers import private
-from multilang.protocol.errors import UnserializableValue
-from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ _UNREADABLE = (OSError, EOFError, zlib.error)  # the last two: of packed files
 _ROWS = 16  # that one next_tuple emits at most
 
 
-class FileSpout(PositionSpout):
+class FileSpout(RowSpout):
     """A spout of the rows of files, each at least once, in the order of the files' names; see the module.
 
     Tasks divide the files by a checksum of their names, so that a file has the same task however many others there are. A
@@ -48,11 +47,19 @@ class FileSpout(PositionSpout):
     Args:
         paths: A path, a pattern such as ``logs/*.csv`` (``**`` for folders in folders), a URL, or several of these.
         format: The files' format: Lines(), JsonLines(), Csv(fields) or Parquet(fields).
+        on_unreadable: What happens to a row, or a file, that can't be read: ``"fail"``, ``"skip"`` or ``"stream"``, see
+            ``multilang.connectors.unreadable``.
     """
 
     needs_positions = False
 
-    def __init__(self, paths: str | os.PathLike[str] | Sequence[str], format: Format | None = None) -> None:
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str],
+        format: Format | None = None,
+        on_unreadable: str = "fail",
+    ) -> None:
+        super().__init__(on_unreadable)
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         self.paths = [located(each) for each in given]
         if not self.paths:
@@ -69,9 +76,11 @@ class FileSpout(PositionSpout):
         return {"files": self.paths}
 
     def check_start(self, conf: dict[str, Any]) -> None:
-        """Check that the files are there, and that the first one has the format."""
+        """Check that the files are there, and that the first one has the format, if a file without it is not left out."""
         super().check_start(conf)
-        self._open(self._found()[0]).close()
+        first = self._found()[0]
+        if self.on_unreadable == "fail":
+            self._open(first).close()
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
         super().initialize(conf, context)
@@ -83,24 +92,26 @@ class FileSpout(PositionSpout):
 
     def next_tuple(self) -> None:
         for _ in range(_ROWS):
-            if self._reader is None:
-                if self._number >= len(self._files):
+            if self.stands_still() or (self._reader is None and self._number >= len(self._files)):
+                return
+            try:
+                if self._reader is None:
+                    self._reader = self._open(self._files[self._number])
+                row = self._row(self._reader)
+                if row is None:
+                    self._finish(self._at(self._reader))
+                    return  # the turn ends where the file does
+                self.emit_row(row, self._reader.wrong)
+            except ConnectorError as problem:
+                self.leave_out(problem, self._step_back)
+                if self._stands_at is not None:
+                    return  # the rows before it are delivered first
+                if problem.row and problem.row.is_rest:
+                    self._finish({**self._file(), "at": None})
                     return
-                self._reader = self._open(self._files[self._number])
-            try:
-                row = self._reader.row()
-            except _UNREADABLE as problem:
-                raise _unreadable(self._reader.path, problem) from None
-            if row is None:
-                self._finish(self._reader)
-                return  # the turn ends where the file does
-            try:
-                self.emit(row)
-            except UnserializableValue as problem:
-                raise ConnectorError(f"{self._reader.last} can't be a tuple: {problem.reason}") from problem
 
     def exhausted(self) -> bool:
-        return self._reader is None and self._number >= len(self._files)
+        return self._stands_at is None and self._reader is None and self._number >= len(self._files)
 
     def position(self) -> Any:
         if self._reader is None:
@@ -108,7 +119,7 @@ class FileSpout(PositionSpout):
         return self._at(self._reader)
 
     def seek(self, position: Any) -> None:
-        self.close()
+        self._close_reader()
         self._before, number = position, position["number"]
         if number < 0:
             self._number = 0
@@ -119,6 +130,9 @@ class FileSpout(PositionSpout):
                 "before it were added, renamed or removed since. Restore them; name new files so that they sort behind; or begin at the "
                 f"beginning: multilang state rm TOPOLOGY {self.context.component}"
             )
+        if position["at"] is None:  # its rest was left out
+            self._number = number + 1
+            return
         self._number = number
         reader = self._open(self._files[number])
         try:
@@ -132,21 +146,39 @@ class FileSpout(PositionSpout):
         self._reader = reader
 
     def close(self) -> None:
+        super().close()
+        self._close_reader()
+
+    def _close_reader(self) -> None:
         reader, self._reader = getattr(self, "_reader", None), None
         if reader is not None:
             reader.close()
 
     def _runner_gave_up(self) -> None:
-        self.close()  # as the end of a process would
+        self._close_reader()  # as the end of a process would
 
-    def _finish(self, reader: Reader) -> None:
-        self._before = self._at(reader)
-        self.close()
+    def _step_back(self) -> None:
+        if self._reader is not None:
+            self._reader.step_back()
+
+    def _row(self, reader: Reader) -> list[Any] | None:
+        try:
+            return reader.row()
+        except _UNREADABLE as problem:
+            raise _unreadable(reader.path, problem, reader.number) from problem
+
+    def _finish(self, position: dict[str, Any]) -> None:
+        self._before = position
+        self._close_reader()
         self._number += 1
 
     def _at(self, reader: Reader) -> dict[str, Any]:
+        return {**self._file(), "at": reader.position()}
+
+    def _file(self) -> dict[str, Any]:
+        """Return the part of a position that names the file."""
         number = self._number
-        return {"number": number, "name": reader.path, "names": self._names(number), "at": reader.position()}
+        return {"number": number, "name": self._files[number], "names": self._names(number)}
 
     def _names(self, number: int) -> int:
         """Return a checksum of the names of the files up to one."""
@@ -171,8 +203,14 @@ class FileSpout(PositionSpout):
             raise _unreadable(path, problem) from None
 
 
-def _unreadable(path: str, problem: Exception) -> ConnectorError:
-    return ConnectorError(f"{path} can't be read: {problem}")
+def _unreadable(path: str, problem: Exception, number: int = 0) -> ConnectorError:
+    """Return the error for a file of which no more can be read; without a row if it may be read later."""
+    where = f" behind line or row {number}" if number else ""
+    message = f"{path} can't be read{where}: {problem}"
+    is_damaged = not isinstance(problem, OSError) or (
+        problem.errno is None and not is_url(path)
+    )  # errno: of the system
+    return ConnectorError(message, UnreadableRow(path, number + 1, is_rest=True) if is_damaged else None)
 
 
 def _sum(names: str) -> int:

@@ -27,16 +27,19 @@ class Followed:
     Attributes:
         file: The file.
         at: The number of bytes of the lines that were read.
+        number: The number of these lines; None: it is not known, since it was not read from its beginning.
         partial: What is behind the last whole line.
     """
 
     def __init__(self, file: BinaryIO, spout: Spout) -> None:
         self.file = file
         self.at = 0
+        self.number: int | None = 0
         self.partial = b""
         self._spout = spout
         self._inode = self.found().st_ino
         self._last = b""  # the end of what was read
+        self._before: tuple[int, int | None, bytes] = (0, 0, b"")  # what these were before the last line
         self._nuls_at = 0.0  # when to look behind NULs next
         self._grew_at = spout.clock()
 
@@ -46,7 +49,8 @@ class Followed:
 
     def position(self) -> dict[str, Any]:
         """Return the place, and by what it is known again."""
-        return {"inode": self._inode, "byte": self.at, "length": len(self._last), "crc": crc32(self._last)}
+        known_by = {"length": len(self._last), "crc": crc32(self._last)}
+        return {"inode": self._inode, "byte": self.at, "line": self.number, **known_by}
 
     def go_to(self, position: dict[str, Any]) -> bool:
         """Go to a position; return whether the file has what was read up to there."""
@@ -57,19 +61,19 @@ class Followed:
         last = self.file.read(length)
         if crc32(last) != position["crc"]:
             return False
-        self.at, self._last = byte, last
+        self.at, self.number, self._last = byte, position.get("line"), last
         return True
 
     def go_to_end(self) -> None:
         """Go behind what is there."""
-        self.at = self.file.seek(0, os.SEEK_END)
+        self.at, self.number = self.file.seek(0, os.SEEK_END), None
         self.file.seek(max(0, self.at - KNOWN_BY))
         self._last = self.file.read(min(self.at, KNOWN_BY))
 
     def begin_again(self) -> None:
         """Go to the beginning."""
         self._read_anew(0)
-        self.at, self.partial, self._last = 0, b"", b""
+        self.at, self.number, self.partial, self._last = 0, 0, b"", b""
 
     def is_another(self) -> bool:
         """Return whether the bytes before the place are others than those that were read."""
@@ -98,9 +102,15 @@ class Followed:
     def rest(self) -> bytes:
         """Return what is behind the last line, as a line of its own."""
         line, self.partial = self.partial, b""
+        self._before = self.at, self.number, self._last
         self.at += len(line)
+        self.number = None if self.number is None else self.number + 1
         self._last = (self._last + line)[-KNOWN_BY:]
         return line
+
+    def step_back(self) -> None:
+        """Make the position that before the last line. Nothing is read after that."""
+        self.at, self.number, self._last = self._before
 
     def is_quiet(self, secs: float) -> bool:
         """Return whether nothing was read of it for so many seconds."""

@@ -6,9 +6,10 @@ from abc import ABC, abstractmethod
 from codecs import lookup_error
 from zlib import crc32
 
-from multilang.component.errors import ConfigError, ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.columns import Wrong, reader_of
 from multilang.connectors.records import as_text
+from multilang.connectors.unreadable import readable
 from multilang.helpers.extras import imported
 from multilang.protocol.codec import dumps, loads
 
@@ -28,20 +29,33 @@ class Reader(ABC):
 
     Attributes:
         path: The file's name in messages.
+        number: How many lines or rows of it were read.
     """
 
     def __init__(self, file: BinaryIO, path: str) -> None:
         self._file = file
         self.path = path
+        self.number = 0
 
     @abstractmethod
     def row(self) -> list[Any] | None:
-        """Return the next row; None at the end of the file."""
+        """Return the next row; None at the end of the file.
 
-    @property
+        Raises:
+            ConnectorError: The row can't be read, and the next one is that behind it.
+        """
+
     @abstractmethod
-    def last(self) -> str:
-        """The row that was read last, in the words of a message."""
+    def wrong(self, why: str) -> ConnectorError:
+        """Return the error for the row that was read last.
+
+        Args:
+            why: What is wrong with it.
+        """
+
+    @abstractmethod
+    def step_back(self) -> None:
+        """Make the position that before the row which was read last. Nothing is read after that."""
 
     @abstractmethod
     def position(self) -> Any:
@@ -115,38 +129,61 @@ class _ByLine(Reader):
         self._errors = errors
         self._at = 0
         self._crc = 0
-        self._number = 0
+        self._before = 0, 0, 0
+        self._lines: list[bytes] = []  # of the row that is read
+
+    def begin(self) -> None:
+        """Note that a row begins at the next line."""
+        self._before = self._at, self._crc, self.number
+        self._lines.clear()
 
     def line(self) -> str | None:
         """Return the next line with its end; None at the end of the file."""
         data = self._file.readline()
         if not data:
             return None
+        self._take(data)
         try:
             text = data.decode(self._encoding, self._errors)
         except UnicodeDecodeError as problem:
-            raise self.wrong(
-                "is no text: the file is packed; give it a name that ends in .gz or .bz2, if that is how, or unpack it"
-                if not self._at and data.startswith(_MAGIC)
-                else f"is no {self._encoding} ({problem.reason}); name its encoding, or read over it with errors='replace'"
+            if self._at == len(data) and data.startswith(_MAGIC):
+                raise self._unreadable(
+                    "is no text: the file is packed; give it a name that ends in .gz or .bz2, if that is how, or unpack it",
+                    True,
+                ) from problem
+            raise self._unreadable(
+                f"is no {self._encoding} ({problem.reason}); name its encoding, or read over it with errors='replace'"
             ) from problem
-        if not self._at:
-            text = text.removeprefix("\ufeff")
+        return text.removeprefix("\ufeff") if self._at == len(data) else text
+
+    def _take(self, data: bytes) -> None:
         self._at += len(data)
         self._crc = crc32(data, self._crc)
-        self._number += 1
-        return text
+        self.number += 1
+        self._lines.append(data)
 
     def wrong(self, why: str) -> ConnectorError:
-        """Return the error for what begins at the next line."""
-        return ConnectorError(f"{self.path}: line {self._number + 1} (byte {self._at}) {why}")
+        return self._unreadable(why)
 
-    @property
-    def last(self) -> str:
-        return f"{self.path}: line {self._number}"
+    def _unreadable(self, why: str, is_rest: bool = False) -> ConnectorError:
+        at, _, number = self._before
+        raw = readable(b"".join(self._lines))
+        place = f"line {number + 1} (byte {at}){'' if why.startswith(',') else ' '}{why}"
+        return ConnectorError(f"{self.path}: {place}", UnreadableRow(self.path, number + 1, raw, is_rest))
+
+    def step_back(self) -> None:
+        self._at, self._crc, self.number = self._before
+
+    def _again_behind_first_line(self) -> None:
+        """Go back behind the line with which the row begins."""
+        first = self._lines[0]
+        self.step_back()
+        self.begin()
+        self._take(first)
+        self._file.seek(self._at)
 
     def position(self) -> Any:
-        return {"byte": self._at, "line": self._number, "crc": self._crc}
+        return {"byte": self._at, "line": self.number, "crc": self._crc}
 
     def seek(self, position: Any) -> None:
         end, crc = position["byte"], 0
@@ -164,7 +201,7 @@ class _ByLine(Reader):
         if not last.endswith(b"\n") and self._file.read(1):
             raise self._changed("its last line, which had no end, has grown")
         self._file.seek(end)
-        self._at, self._number, self._crc = end, position["line"], crc
+        self._at, self.number, self._crc = end, position["line"], crc
 
 
 class _Text(Format):
@@ -214,6 +251,7 @@ class Lines(_Text):
 
 class _PlainLines(_ByLine):
     def row(self) -> list[Any] | None:
+        self.begin()
         text = self.line()
         return None if text is None else [text.removesuffix("\n").removesuffix("\r")]
 
@@ -249,24 +287,22 @@ class _JsonRows(_ByLine):
         self._members = members
 
     def row(self) -> list[Any] | None:
-        before = self._at, self._number
+        self.begin()
         while (text := self.line()) is not None:
             if text.strip():
-                return self._parsed(text, before)
-            before = self._at, self._number
+                return self._parsed(text)
+            self.begin()
         return None
 
-    def _parsed(self, text: str, before: tuple[int, int]) -> list[Any]:
+    def _parsed(self, text: str) -> list[Any]:
         try:
             value = loads(text)
         except ValueError as problem:
-            self._at, self._number = before
             raise self.wrong(f"is no JSON: {problem}") from problem
         if self._members is None:
             return [value]
         missing = [name for name in self._members if not isinstance(value, dict) or name not in value]
         if missing:
-            self._at, self._number = before
             raise self.wrong(
                 f"has no {missing[0]!r}: {text.strip():.80}; name members that each object has, or give JsonLines() no fields, and "
                 "take what is there from the value"
@@ -329,30 +365,53 @@ class _CsvRows(_ByLine):
 
         super().__init__(file, path, format.encoding, format.errors)
         fields = format.fields or []
-        self._error = csv.Error
-        # It asks for a line when it needs one, so that what it has read ends where the row does.
-        self._rows: Iterator[list[str]] = csv.reader(iter(self.line, None), delimiter=format.delimiter, strict=True)
-        names = next(self._rows, []) if format.header else list(fields)
+        self._csv: Any = csv
+        self._delimiter = format.delimiter
+        self._rows = self._from_here()
+        names = list(fields)
+        if format.header:
+            try:
+                names = next(self._rows, [])
+            except (csv.Error, ConnectorError) as problem:
+                message = f"{path} has no header that can be read: {problem}"
+                raise ConnectorError(message, UnreadableRow(path, is_rest=True)) from problem
         _check_columns(path, fields, names)
         self._width = len(names)
         self._places = [names.index(name) for name in fields]
 
+    def _from_here(self) -> Iterator[list[str]]:
+        # It asks for a line when it needs one, so that what it has read ends where the row does.
+        rows: Iterator[list[str]] = self._csv.reader(iter(self.line, None), delimiter=self._delimiter, strict=True)
+        return rows
+
     def row(self) -> list[Any] | None:
-        before = self._at, self._number
-        try:
-            row = next((each for each in self._rows if each), None)
-        except self._error as problem:
-            self._at, self._number = before
-            hint = ""
-            if "field limit" in str(problem):
-                hint = "; is a quotation mark never closed? If not, csv.field_size_limit(n) in your module raises the limit"
-            raise self.wrong(f"is no row: {problem}{hint}") from problem
+        row: list[str] | None = []
+        while row == []:
+            self.begin()
+            try:
+                row = next(self._rows, None)
+            except (self._csv.Error, ConnectorError) as problem:
+                raise self._no_row(problem) from problem
         if row is None:
             return None
         if len(row) != self._width:
-            self._at, self._number = before
-            raise self.wrong(f"has {len(row)} values for {self._width} columns: {row!r:.80}")
+            raise self._no_row(f"has {len(row)} values for {self._width} columns: {row!r:.80}")
         return [row[place] for place in self._places]
+
+    def _no_row(self, problem: Exception | str) -> ConnectorError:
+        """Return the error. If a quotation mark was never closed, the next row begins behind the line in which it is."""
+        several = len(self._lines) > 1
+        if several:
+            self._again_behind_first_line()
+            self._rows = self._from_here()
+        if isinstance(problem, str):
+            return self.wrong(problem)
+        if isinstance(problem, ConnectorError) and not several:
+            return problem
+        hint = ""
+        if "field limit" in str(problem):
+            hint = "; is a quotation mark never closed? If not, csv.field_size_limit(n) in your module raises the limit"
+        return self.wrong(f"is no row: {problem}{hint}")
 
 
 # ---- columns ----
@@ -403,12 +462,17 @@ class _ColumnRows(Reader):
         try:
             self._parquet = parquet.ParquetFile(file)
         except pyarrow.ArrowInvalid as problem:
-            raise ConnectorError(f"{path} is no Parquet file: {problem}") from problem
+            raise ConnectorError(
+                f"{path} is no Parquet file: {problem}", UnreadableRow(path, is_rest=True)
+            ) from problem
         schema = self._parquet.schema_arrow
         _check_columns(path, fields, schema.names)
-        self._columns = [(name, reader_of(schema.field(name).type, f"{path}: column {name!r}")) for name in fields]
+        try:
+            self._columns = [(name, reader_of(schema.field(name).type, f"{path}: column {name!r}")) for name in fields]
+        except ConfigError as problem:
+            raise ConnectorError(str(problem), UnreadableRow(path, is_rest=True)) from problem
         self._problem = pyarrow.ArrowException
-        self._number = 0
+        self._before = 0
         self._rows = self._from(0)
 
     def _from(self, number: int) -> Iterator[list[Any]]:
@@ -431,32 +495,37 @@ class _ColumnRows(Reader):
             yield from map(list, zip(*columns, strict=True))
 
     def row(self) -> list[Any] | None:
+        self._before = self.number
         try:
             found = next(self._rows, None)
         except self._problem as problem:
-            raise ConnectorError(f"{self.path} can't be read behind row {self._number}: {problem}") from problem
+            message = f"{self.path} can't be read behind row {self.number}: {problem}"
+            raise ConnectorError(message, UnreadableRow(self.path, self.number + 1, is_rest=True)) from problem
         if found is None:
             return None
+        self.number += 1
+        self._last = found
         if Wrong in map(type, found):
             place = [type(value) for value in found].index(Wrong)
-            raise ConnectorError(
-                f"{self.path}: row {self._number + 1}, column {self._columns[place][0]!r}: {found[place]}"
-            )
-        self._number += 1
+            raise self.wrong(f", column {self._columns[place][0]!r}: {found[place]}")
         return found
 
-    @property
-    def last(self) -> str:
-        return f"{self.path}: row {self._number}"
+    def wrong(self, why: str) -> ConnectorError:
+        values = {name: value for (name, _), value in zip(self._columns, self._last, strict=True)}
+        message = f"{self.path}: row {self.number}{'' if why.startswith(',') else ' '}{why}"
+        return ConnectorError(message, UnreadableRow(self.path, self.number, readable(repr(values))))
+
+    def step_back(self) -> None:
+        self.number = self._before
 
     def position(self) -> Any:
-        return {"row": self._number, "file": self._known_by}
+        return {"row": self.number, "file": self._known_by}
 
     def seek(self, position: Any) -> None:
         if position["file"] != self._known_by:
             raise self._changed("its size or its end is another")
-        self._number = position["row"]
-        self._rows = self._from(self._number)
+        self.number = position["row"]
+        self._rows = self._from(self.number)
 
 
 def _check_columns(path: str, fields: Sequence[str], names: Sequence[str]) -> None:
@@ -464,7 +533,8 @@ def _check_columns(path: str, fields: Sequence[str], names: Sequence[str]) -> No
     wrong = next((name for name in fields if names.count(name) != 1), None)
     if wrong is not None:
         has = f"{names.count(wrong)} columns" if wrong in names else "no column"
-        raise ConnectorError(f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}")
+        message = f"{path} has {has} {wrong!r}; it has {', '.join(map(repr, names)) or 'none'}"
+        raise ConnectorError(message, UnreadableRow(path, is_rest=True))
 
 
 def _names(fields: Any) -> list[str] | None:

@@ -23,14 +23,15 @@ from time import monotonic
 from zlib import crc32
 
 from multilang.component.batching import LingeringBolt
-from multilang.component.errors import ConfigError, ConnectorError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.records import made_of, record
+from multilang.connectors.unreadable import RowSpout, readable
 from multilang.connectors.values import as_type
 from multilang.helpers.extras import imported
 from multilang.helpers.masked import is_reference, masked_text
 from multilang.helpers.secret import Secret
 from multilang.protocol.codec import dumps
-from multilang.state.position_spout import PositionSpout
+from multilang.protocol.errors import UnserializableValue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class _Database:
         return found.st_dev, found.st_ino
 
 
-class SqlSpout(PositionSpout):
+class SqlSpout(RowSpout):
     """A spout of a table's rows in the order of a key that grows, such as an autoincrement; see the module.
 
     Several tasks divide the rows by the remainder of a whole-number key.
@@ -153,6 +154,8 @@ class SqlSpout(PositionSpout):
         fields: The columns that are fields. Types that JSON lacks become text: decimals and times; bytes in base64.
         take: The most rows of one query.
         poll_secs: Seconds until it is asked again, when there was nothing new.
+        on_unreadable: What happens to a row that no tuple can have: ``"fail"``, ``"skip"`` or ``"stream"``, see
+            ``multilang.connectors.unreadable``.
     """
 
     needs_positions = False
@@ -166,7 +169,9 @@ class SqlSpout(PositionSpout):
         fields: Sequence[str],
         take: int = 1000,
         poll_secs: float = 1.0,
+        on_unreadable: str = "fail",
     ) -> None:
+        super().__init__(on_unreadable)
         self._url_secret = _checked_url(url)
         _check_names(table=table, key=key)
         if type(take) is not int or take < 1:
@@ -209,13 +214,22 @@ class SqlSpout(PositionSpout):
 
     def next_tuple(self) -> None:
         for _ in range(_ROWS):
-            row = next(self._rows, None)
+            row = None if self.stands_still() else next(self._rows, None)
             if row is None:
-                if self.clock() >= self._poll_at:
+                if self._stands_at is None and self.clock() >= self._poll_at:
                     self._poll()
                 return
-            self._last, *self._row = row
-            self.emit(list(self._row))
+            before = self._last, self._row
+            self._last, values = row
+            self._row = None
+            try:
+                self._row = self._plain(values)
+                self.emit_row(list(self._row), self._wrong)
+            except ConnectorError as problem:
+                self._row = None
+                self.leave_out(problem, lambda before=before: self._go_to(*before))  # type: ignore[misc]
+                if self._stands_at is not None:
+                    return  # the rows before it are delivered first
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
@@ -230,6 +244,7 @@ class SqlSpout(PositionSpout):
         self._rows = iter(())
 
     def close(self) -> None:
+        super().close()
         if hasattr(self, "_database"):
             self._database.close()
 
@@ -237,8 +252,6 @@ class SqlSpout(PositionSpout):
         return _Database(self._url_secret, self.table, [self.key, *(self.output_fields or ())])
 
     def _poll(self) -> None:
-        from multilang.connectors.values import plain
-
         database = self._database
         columns = database.table.c
         key = columns[self.key]
@@ -294,7 +307,26 @@ class SqlSpout(PositionSpout):
         self._idle = not found
         if not found:
             self._poll_at = self.clock() + self.poll_secs
-        self._rows = iter([[row[0], *map(plain, row[2:])] for row in found])
+        self._rows = iter([(row[0], list(row[2:])) for row in found])
+
+    def _plain(self, values: list[Any]) -> list[Any]:
+        from multilang.connectors.values import plain
+
+        self._values = values
+        try:
+            return [plain(value) for value in values]
+        except UnserializableValue as problem:
+            raise self._wrong(f" can't be a tuple: {problem.reason}") from problem
+
+    def _wrong(self, why: str) -> ConnectorError:
+        where = self._database.where
+        row = self._last if isinstance(self._last, int) else None
+        message = f"{where}: the row whose {self.key!r} is {self._last!r}{why}"
+        raw = readable(repr(dict(zip(self.output_fields or (), self._values, strict=True))))
+        return ConnectorError(message, UnreadableRow(where, row, raw))
+
+    def _go_to(self, last: int | str | None, row: Any) -> None:
+        self._last, self._row = last, row
 
     def _of_this_task(self, query: Any) -> Any:
         if self._share == 1:
@@ -305,12 +337,16 @@ class SqlSpout(PositionSpout):
 
     def _recognize(self, row: Any) -> None:
         """Check once after a start, another file or a missing row whether the last row is still the one that was read."""
-        from multilang.connectors.values import plain
-
         if not self._recognizes:
             return
         self._recognizes = False
-        if _sum([plain(value) for value in row[2:]]) != _sum(self._row):
+        if self._row is None:  # it could not be read
+            return
+        try:
+            found = _sum(self._plain(row[2:]))
+        except ConnectorError:
+            found = None
+        if found != _sum(self._row):
             self.log(
                 f"the row of {self._database.where} whose {self.key!r} is {self._last!r} has other values than when it was read. If it was "
                 f"updated, all is well. {self._if_another()}",
@@ -410,6 +446,7 @@ class SqlSink(LingeringBolt):
             self._write_alone(tups, rows)
 
     def close(self) -> None:
+        super().close()
         if hasattr(self, "_database"):
             self._database.close()
 

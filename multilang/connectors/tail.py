@@ -14,12 +14,12 @@ import re
 from contextlib import suppress
 from typing import NamedTuple
 
-from multilang.component.errors import ConfigError
+from multilang.component.errors import ConfigError, ConnectorError, UnreadableRow
 from multilang.connectors.followed import KNOWN_BY, LOOK_SECS, Followed
 from multilang.connectors.formats import check_encoding
 from multilang.connectors.rotation import PACKED, found_at, like, looks_rotated, open_file, order_of, usual
+from multilang.connectors.unreadable import RowSpout, readable
 from multilang.connectors.urls import is_url, located
-from multilang.state.position_spout import PositionSpout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _CLOSE_SECS = 60.0  # the same, before one that was removed, or is one too many,
 _LAST = float("inf")
 
 
-class TailSpout(PositionSpout):
+class TailSpout(RowSpout):
     """A spout of the lines that are appended to a file; see the module. The first task reads, others rest.
 
     A line is emitted when its end is there. A file that was renamed or removed is read until there is something in the new
@@ -55,6 +55,8 @@ class TailSpout(PositionSpout):
         from_end: Whether to begin, at the first start, at the end of what is there.
         encoding: The encoding, one in which a line ends with the byte 10.
         errors: The treatment of bytes that can't be decoded, as for ``bytes.decode``.
+        on_unreadable: What happens to a line that can't be read: ``"fail"``, ``"skip"`` or ``"stream"``, see
+            ``multilang.connectors.unreadable``. With ``errors="replace"`` there is none.
     """
 
     needs_positions = False
@@ -66,7 +68,9 @@ class TailSpout(PositionSpout):
         from_end: bool = False,
         encoding: str = "utf-8",
         errors: str = "replace",
+        on_unreadable: str = "fail",
     ) -> None:
+        super().__init__(on_unreadable)
         self.path = located(path)
         self._base = os.path.basename(self.path)
         if is_url(self.path):
@@ -107,7 +111,7 @@ class TailSpout(PositionSpout):
         )
 
     def next_tuple(self) -> None:
-        if not self._reads:
+        if not self._reads or self.stands_still():
             return
         if self._send_late() or (self._now is None and not self._begin()):
             return
@@ -121,6 +125,8 @@ class TailSpout(PositionSpout):
                 return
             self._idle = False
             self._send(line, self._now)
+            if self._stands_at is not None:
+                return
 
     def exhausted(self) -> bool | None:
         return None if self._idle else False
@@ -137,7 +143,7 @@ class TailSpout(PositionSpout):
         return {**self._now.position(), "written": written, **rotation}
 
     def seek(self, position: Any) -> None:
-        self.close()
+        self._close_files()
         self._begun = True
         self._rotated_to, written = position.get("rotated_to"), position.get("written")
         self._moved_to = position.get("moved_to")
@@ -165,6 +171,10 @@ class TailSpout(PositionSpout):
             )
 
     def close(self) -> None:
+        super().close()
+        self._close_files()
+
+    def _close_files(self) -> None:
         followed = [*getattr(self, "_old", ()), getattr(self, "_now", None)]
         self._now, self._old = None, []
         for each in followed:
@@ -172,7 +182,7 @@ class TailSpout(PositionSpout):
                 each.file.close()
 
     def _runner_gave_up(self) -> None:
-        self.close()  # as the end of a process would
+        self._close_files()  # as the end of a process would
 
     # ---- inside ----
 
@@ -220,8 +230,21 @@ class TailSpout(PositionSpout):
         self._now.begin_again()
 
     def _send(self, line: bytes, of: Followed) -> None:
-        text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)
-        self.emit([text.removeprefix("\ufeff") if of.at == len(line) else text])
+        def wrong(why: str) -> ConnectorError:
+            number = "" if of.number is None else f"line {of.number} "
+            place = f"{number}(byte {of.at - len(line)}){'' if why.startswith(',') else ' '}{why}"
+            return ConnectorError(f"{self.path}: {place}", UnreadableRow(self.path, of.number, readable(line)))
+
+        try:
+            try:
+                text = line.removesuffix(b"\n").removesuffix(b"\r").decode(self.encoding, self.errors)
+            except UnicodeDecodeError as problem:
+                raise wrong(
+                    f"is no {self.encoding} ({problem.reason}); name its encoding, or take errors='replace'"
+                ) from problem
+            self.emit_row([text.removeprefix("\ufeff") if of.at == len(line) else text], wrong)
+        except ConnectorError as problem:
+            self.leave_out(problem, of.step_back)
 
     def _send_late(self) -> bool:
         """Emit what was written to the files that were read before; return whether there may be more."""
@@ -231,6 +254,8 @@ class TailSpout(PositionSpout):
         for old in [*self._old]:
             while left and (line := old.line()) is not None:
                 self._send(line, old)
+                if self._stands_at is not None:
+                    return True
                 left -= 1
             if not left:
                 self._idle = False
@@ -238,6 +263,8 @@ class TailSpout(PositionSpout):
             found = old.found()
             if old.partial and old.is_quiet(_WHOLE_SECS):
                 self._send(old.rest(), old)
+                if self._stands_at is not None:
+                    return True
             # One that is written to may not be forgotten: it would be taken for one that was rotated later.
             is_surplus = len(self._old) > _MOST_OLD and found.st_mtime_ns <= self._written
             if found.st_size < old.at or ((is_surplus or not found.st_nlink) and old.is_quiet(_CLOSE_SECS)):

@@ -118,7 +118,8 @@ def _from_file(path: str) -> ModuleType:
     _prefer(home, name, first=project is None)
     if project is not None:  # as streamparse does: its components, then its topologies
         sys.path += [each for each in (folder, project.root) if each not in sys.path]
-    if name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
+    is_package = any(os.path.isfile(os.path.join(each, name, "__init__.py")) for each in (home, folder))
+    if is_package or name in sys.modules or name in sys.stdlib_module_names or not name.isidentifier():
         name = "".join(letter if letter.isalnum() else "_" for letter in path)
 
     from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -220,13 +221,14 @@ def _check_imports(path: str) -> None:
         taken = getattr(sys.modules[name], "__file__", None)
         if (
             taken is None
-            or name in (*sys.stdlib_module_names, *_LIBRARY)
+            or name in (*sys.stdlib_module_names, *_LIBRARY, *OTHER_LIBRARIES)
             or not _INSTALLED.isdisjoint(taken.split(os.sep))
         ):
             continue
         for its_own in (f"{folder}/{name}.py", f"{folder}/{name}/__init__.py"):
             if (
                 os.path.isfile(its_own)
+                and its_own != path
                 and os.path.realpath(taken) != os.path.realpath(its_own)
                 and name in _imports_of(path)
             ):
@@ -264,7 +266,13 @@ def _raised_in(problem: BaseException) -> str | None:
 
 
 def _explain(problem: ImportError, path: str) -> None:
-    """Raise ConfigError when a file of a package was named by its path and its package is not found."""
+    """Raise ConfigError when a file of a package was named by its path and its package is not found, or has the file's name."""
+    own = os.path.basename(path)[:-3]
+    if problem.name is not None and problem.name.startswith(f"{own}.") and str(problem).endswith("is not a package"):
+        raise ConfigError(
+            f"{path} imports {problem.name!r}, and has the name of that package itself: give the file another name, or put an __init__.py "
+            f"into the package's folder, {own}/, which Python then finds first"
+        ) from problem
     relative = problem.name is None and "no known parent package" in str(problem) and _raised_in(problem) == path
     folder, file = os.path.split(path)
     names = [file[:-3]]

@@ -189,7 +189,7 @@ class ActorTopology(LocalTopology):
         while actor.timers is timers and (handle := timers.take(now, last)) is not None:
             self._fire(actor, timers, handle)
         if isinstance(actor, SpoutActor):
-            actor.next_at = 0.0  # it may have something to emit now
+            actor.next_at = actor.rests_until  # it may have something to emit now
 
     @abstractmethod
     def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
@@ -237,7 +237,7 @@ class ActorTopology(LocalTopology):
                 ) from error
         self.restart(actor)
         if isinstance(actor, SpoutActor):
-            actor.next_at = now + min(FIRST_DELAY_SECS * 2**actor.deaths, LONGEST_DELAY_SECS)
+            actor.next_at = actor.rests_until = now + min(FIRST_DELAY_SECS * 2**actor.deaths, LONGEST_DELAY_SECS)
 
     def restart(self, actor: BoltActor | SpoutActor) -> None:
         """Replace a dead component by a new one."""
@@ -282,7 +282,7 @@ class ActorTopology(LocalTopology):
         """Call a spout's ``ack`` or ``fail`` for one of its tuples."""
         tup_id, emitted_at = entry
         actor.idle = 0  # it may have more tuples now
-        actor.next_at = 0.0
+        actor.next_at = actor.rests_until
         try:
             if ok:
                 actor.stats.acked += 1

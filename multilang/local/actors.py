@@ -148,6 +148,7 @@ class SpoutActor:
         pending: Root id -> (message id, time of the emit if it is sampled, otherwise 0).
         idle: Empty nexts in a row since the last ack, fail or the like.
         next_at: The time from which it may be asked again.
+        rests_until: The end of the delay after its last death, which nothing shortens.
         deaths: Deaths in a row.
         started_at: When its component was started last.
         countdown: Counts down to the next call of next_tuple() whose time is measured.
@@ -169,6 +170,7 @@ class SpoutActor:
         "next_at",
         "pending",
         "plan",
+        "rests_until",
         "runner",
         "started_at",
         "stats",
@@ -184,7 +186,7 @@ class SpoutActor:
         self.pending: RotatingMap[tuple[Any, float]] = RotatingMap(2)
         self.max_pending = plan.settings.max_spout_pending or float("inf")
         self.idle = 0
-        self.next_at = 0.0
+        self.next_at = self.rests_until = 0.0
         self.deaths = 0
         self.started_at = 0.0
         self.countdown = self.every = 1
@@ -211,7 +213,7 @@ class SpoutActor:
     def emitted(self) -> None:
         """Ask it again at once, since it emitted something."""
         self.idle = 0
-        self.next_at = 0.0
+        self.next_at = self.rests_until
         if self.deaths and self.spout.must_come_to is None:
             self.deaths = 0
 

@@ -242,7 +242,7 @@ class InProcessTopology(ActorTopology):
                 self.settled(spout, entry, ok)
                 continue
             spout.idle = 0  # this is what ``settled`` does with most tuples, without a call
-            spout.next_at = 0.0
+            spout.next_at = spout.rests_until
             spout.stats.acked += 1
             try:
                 spout.runner.ack(entry[0])

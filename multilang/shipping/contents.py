@@ -58,6 +58,10 @@ class Contents:
             self._items[item.name] = item
             if item.executable and item.part == YOURS:
                 self.executables.add(item.name)
+                if item.data.startswith(b"#!") and item.data.partition(b"\n")[0].endswith(b"\r"):
+                    self.warnings[
+                        f"{item.name} may be run, and its first line ends in CRLF: Linux finds no such interpreter; write it with LF"
+                    ] = None
         elif there.data != item.data:
             raise ShippingError(
                 f"two files would be {item.name!r}: that of {there.part} ({there.why}) and that of {item.part} "

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass, field
-from importlib.util import decode_source
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,7 @@ import multilang
 from multilang.helpers import private
 from multilang.helpers.lazy import home_of
 from multilang.shipping.commands import LAUNCHER, ShippedCommands, add_tree
+from multilang.shipping.conditions import WorkersPython
 from multilang.shipping.contents import EVERYTHING_HARMLESS, YOURS, Contents, Item
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.guard import Guard
@@ -227,7 +227,7 @@ def pack(
     contents = Contents(guard)
     notes = [] if requirements is None else add_requirements(contents, requirements, target, build)
     named = named_in(topology)
-    found = follow(module, file, leave_out, named)
+    found = follow(module, file, leave_out, named, WorkersPython.of(target), contents.has_module)
     packages, missing = packages_of(topology, found.multilang)
     notes += add_packages(contents, packages, target, leave_out, requirements)
     for name, (path, why) in found.files.items():
@@ -243,6 +243,10 @@ def pack(
                 f"{name!r}, {why}, is an installed package and not in the jar; name what brings it in a file for "
                 f"--requirements, or, if the workers have it or never import it, give --leave-out {name}"
             )
+    for name, why in found.missing.items():
+        contents.warnings[
+            f"{name!r}, {why}, is not installed here: if the workers import it, name what brings it in a file for --requirements"
+        ] = None
     if topology.home is not None:  # its components open files there by relative names
         add_tree(contents, Path(home.root), home, "beside the components")
     for resources in home.resources:
@@ -258,8 +262,11 @@ def pack(
     contents.add(Item(LAUNCHER, _own("run_topology.py"), "launcher", "starts every task"))
     for script in commands.scripts:
         contents.add(Item(script, _own("run_command.py"), "launcher", "starts a program"))
+    by_name = module.replace(".", "").isidentifier() and (
+        file.name == "__init__.py" or f"{module}/__init__.py" not in contents
+    )
     manifest = {
-        "topology": f"{module if module.replace('.', '').isidentifier() else module + '.py'}:{attr}",
+        "topology": f"{module if by_name else module + '.py'}:{attr}",
         "python": target.python,
         "platform": target.platform_name,
         # without ujson, which is checked separately because a worker may have its own
@@ -313,8 +320,8 @@ def _add_stand_ins(contents: Contents, asked: set[str]) -> None:
         if item.part != YOURS or not item.name.endswith(".py"):
             continue
         try:
-            imports = imports_of(decode_source(item.data), item.name)
-        except (ShippingError, SyntaxError, UnicodeDecodeError):
+            imports = imports_of(item.data, item.name)
+        except ShippingError:
             continue  # for another Python, or no module
         folder, slash, _ = item.name.rpartition("/")
         folders = {"", f"{folder}{slash}"} if f"{folder}{slash}__init__.py" not in contents else {""}
@@ -370,7 +377,7 @@ def _of_bridge(bridge: Path, asked: set[str]) -> list[Path]:
 
 def _imported(path: Path) -> set[str]:
     """Return the dotted names that a file imports."""
-    imports = imports_of(path.read_text(encoding="utf-8"), str(path))
+    imports = imports_of(path.read_bytes(), str(path))
     return {name for each in imports for name in (each.module, *(f"{each.module}.{name}" for name in each.names))}
 
 

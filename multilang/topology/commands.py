@@ -284,6 +284,12 @@ def _check(
     for word in words_of(spec, home, known):
         if word.blob is not None:
             _check_unpacked(spec, word, known)
+        if word.runs and word.path is not None and has_windows_line(word.path):
+            raise TopologyError(
+                f"{spec.kind} {spec.id!r}: the command {component.command!r} starts {word.path}, whose lines end as on Windows (CRLF), so that "
+                "Linux looks for an interpreter with a carriage return in its name, and finds none; write the file with LF: "
+                f"sed -i 's/\\r$//' {word.path}"
+            )
         if not word.needed or word.path is not None or word.blob is not None:
             continue
         text = word.text
@@ -308,6 +314,15 @@ def _check(
         )
         blob = "" if only_in_jar else f", nor does {BLOB_MAP} name a blob {_first_below(text)!r}"
         raise TopologyError(f"{here}but {looked}{blob}{_elsewhere(text, home)}")
+
+
+def has_windows_line(path: str | os.PathLike[str]) -> bool:
+    """Return whether a file begins with ``#!`` and a line that ends in CRLF, with which Linux can not start it."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!" and file.readline().endswith(b"\r\n")
+    except OSError:
+        return False
 
 
 def _check_unpacked(spec: ComponentSpec, word: Word, known: Mapping[str, tuple[str, bool]]) -> None:

@@ -37,6 +37,14 @@ class Emitting(Raising):
         self.emit(["row"])
 
 
+class EmittingAtOnce(Raising):
+    """Emits a tuple and dies in one turn."""
+
+    def next_tuple(self):
+        self.emit(["row"])
+        super().next_tuple()
+
+
 class Sink(BasicBolt):
     def process(self, tup):
         pass
@@ -108,7 +116,7 @@ def stateful():
     return builder.build("stateful", conf=conf)
 
 
-topologies = {each.__name__: topology_of(each) for each in (Raising, Silent, Emitting)}
-raising, silent, emitting = topologies.values()
+topologies = {each.__name__: topology_of(each) for each in (Raising, Silent, Emitting, EmittingAtOnce)}
+raising, silent, emitting, emitting_at_once = topologies.values()
 dying = topology_of(Three, Dying)
 checkpointed = stateful()

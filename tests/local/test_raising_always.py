@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 import pytest
 
 from multilang import LocalCluster
@@ -41,6 +43,14 @@ def test_a_spout_that_emits_in_each_life_goes_on(mode):
     with LocalCluster(mode=mode, seed=1) as cluster:
         run = cluster.submit(topologies["Emitting"])
         run.wait(lambda run: run.counters["source"].restarts > LIVES, timeout=patient(60))
+
+
+def test_a_spout_that_emits_and_dies_in_one_turn_waits_before_each_start():
+    with LocalCluster(mode="inprocess") as cluster:
+        begun = monotonic()
+        run = cluster.submit(topologies["EmittingAtOnce"])
+        run.wait(lambda run: run.counters["source"].restarts > LIVES, timeout=patient(60))
+        assert monotonic() - begun >= LIVES * 0.1
 
 
 @pytest.mark.parametrize("mode", ["inprocess", "simulated", "process"])
