@@ -200,7 +200,7 @@ class Program:
 
     @property
     def owes(self) -> str:
-        """What it has not done yet, although it was asked to; empty for nothing."""
+        """The thing that it has not done yet, although it was asked to; empty for nothing."""
         conn = self.conn
         if conn.pid is None:
             return "answer the handshake"
