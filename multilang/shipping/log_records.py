@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from multilang.component.task_report import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -31,7 +33,7 @@ class Record:
         time: Its time, as it stands there.
         level: Its level, one of LEVELS.
         component: The component that it is of; None: of the worker.
-        is_own: True if the component wrote it, and not Storm about it.
+        is_own: True if the component wrote it, and not Storm about it, nor this library for its status.
         lines: Its text, without Java's stack and the log's prefix of a component's text.
         java: The number of lines of Java's stack that were left out.
     """
@@ -83,7 +85,8 @@ def _begun(first: re.Match[str]) -> Record:
     own = _SHELL_LOG.match(text)
     level = {"FATAL": "error"}.get(first["level"], first["level"].lower())
     if own is not None:
-        return Record(first["time"], level, own[1], True, [text[own.end() :]])
+        text = text[own.end() :]
+        return Record(first["time"], level, own[1], not text.startswith(PREFIX), [text])
     named = _PROCESS.search(text) or _THREAD.match(first["thread"])
     return Record(first["time"], level, named[1] if named else None, False, [text])
 
