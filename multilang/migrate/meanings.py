@@ -45,7 +45,20 @@ _METHODS = {  # which only Python 2 calls -> which of Python 3's do their work, 
 _RENAMED = {"__metaclass__": "class NAME(metaclass=...)", "__nonzero__": "__bool__", "next": "__next__"}
 _HASHES = {"md5", "sha1", "sha224", "sha256", "sha384", "sha512"}
 _TEXT_METHODS = {"capitalize", "format", "join", "lower", "lstrip", "replace", "rstrip", "strip", "title", "upper"}
-_TESTS = {"isalnum", "isalpha", "isdigit", "islower", "isspace", "istitle", "isupper"}
+_LISTS = {
+    "filter",
+    "items",
+    "keys",
+    "list",
+    "map",
+    "range",
+    "readlines",
+    "sorted",
+    "split",
+    "splitlines",
+    "values",
+    "zip",
+}
 _BYTES = {
     *("base64.b64decode", "base64.b64encode", "base64.decodestring", "base64.encodestring", "binascii.hexlify"),
     *("binascii.unhexlify", "marshal.dumps", "pickle.dumps", "struct.pack", "subprocess.check_output"),
@@ -310,13 +323,8 @@ def _changed(source: Source, node: ast.AST) -> tuple[str, str] | None:
     """Return how a node's meaning has changed, and what to write; None if it has not."""
     if isinstance(node, ast.BinOp | ast.AugAssign):
         return _division(source, node)
-    if isinstance(node, ast.ListComp):
-        tested = [each for one in node.generators for test in one.ifs for each in ast.walk(test)]
-        if any(isinstance(each, ast.Attribute) and each.attr in _TESTS for each in tested):
-            return (
-                "Python 2's filter() gave a text for a text, and this gives a list",
-                "write ''.join(...) if it reads a text",
-            )
+    if isinstance(node, ast.ListComp) and len(node.generators) == 1:
+        return _filter(node.generators[0].iter) if _was_filter(source, node) else None
     if isinstance(node, ast.ClassDef):
         own = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
         if "__eq__" in own and "__hash__" not in own:
@@ -330,12 +338,8 @@ def _changed(source: Source, node: ast.AST) -> tuple[str, str] | None:
 def _call(node: ast.Call) -> tuple[str, str] | None:
     name = dotted(node.func)
     attribute = name.rpartition(".")[2]
-    first = node.args[0] if node.args else None
-    if name == "filter" and dotted(first).partition(".")[0] in ("str", "string"):
-        return (
-            "Python 2's filter() gave a text for a text, and this gives a list",
-            "write ''.join(...) if it reads a text",
-        )
+    if name == "filter" and len(node.args) == 2:
+        return _filter(node.args[1])
     if name == "map" and len(node.args) > 2:
         return (
             "Python 2's map() filled up shorter arguments with None, and Python 3's ends",
@@ -355,6 +359,22 @@ def _call(node: ast.Call) -> tuple[str, str] | None:
     if attribute == "decode" and isinstance(node.func, ast.Attribute):
         return "Python 3's texts have no decode", "leave it out if this is a text"
     return None
+
+
+def _was_filter(source: Source, node: ast.ListComp) -> bool:
+    """Return whether fissix has written a comprehension for a call of filter."""
+    name, target = dotted(node.elt), dotted(node.generators[0].target)
+    lambdas = re.compile(rf"\bfilter\(\s*lambda\s+{re.escape(name)}\s*:".encode())
+    return name == target and (name == "_f" or lambdas.search(source.old_text) is not None)
+
+
+def _filter(read: ast.expr) -> tuple[str, str] | None:
+    """Return how a filter has changed, and what to write, unless the text shows that it reads a list."""
+    made = dotted(read.func).rpartition(".")[2] if isinstance(read, ast.Call) else ""
+    if isinstance(read, ast.List | ast.ListComp) or made in _LISTS:
+        return None
+    what = "Python 2's filter() gave a text for a text and a tuple for a tuple, and this gives a list"
+    return what, "write ''.join(...) if it reads a text, and tuple(...) if it reads a tuple"
 
 
 def _modes(node: ast.Call) -> list[ast.expr]:

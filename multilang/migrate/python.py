@@ -65,13 +65,12 @@ def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "look at it by hand")
         return
-    tree = source.tree
     alone = finds_neighbours(path)
-    own = _own_names(tree)
+    own = _own_names(source)
     yield from removed_names(source)
     yield from meanings(source)
     yield from lists(source, noted=not os.path.lexists(f"{path}.bak"))
-    for node in ast.walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from _in_import(path, root, node, alone)
         elif isinstance(node, ast.Attribute) and dotted(node) in _OLD_TWEEPY:
@@ -139,11 +138,11 @@ def is_old_storm(path: str) -> bool:
     return "class BasicBolt" in text and "def emitBolt" in text and re.search(r"^\s*print [^(]", text, re.M) is not None
 
 
-def _own_names(tree: ast.AST) -> set[str]:
+def _own_names(source: Source) -> set[str]:
     """Return the names that a file imports from this library itself: findings about the layer do not hold there."""
     return {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom) and not node.level
         for alias in node.names
         if f"{node.module}.".startswith("multilang.") and not f"{node.module}.".startswith("multilang.compat.")

@@ -124,13 +124,17 @@ class Source:
         return found
 
     @cached_property
+    def old_text(self) -> bytes:
+        """Its bytes before ``--fix``."""
+        if why_unread(f"{self.path}.bak"):
+            return self.text
+        with open(f"{self.path}.bak", "rb") as file:
+            return file.read()
+
+    @cached_property
     def divides_as_python_3(self) -> bool:
         """True if it asks Python 2 for the division of Python 3, or did so before ``--fix``."""
-        old = f"{self.path}.bak"
-        if why_unread(old):
-            return _DIVISION.search(self.text) is not None
-        with open(old, "rb") as file:
-            return _DIVISION.search(file.read()) is not None
+        return _DIVISION.search(self.old_text) is not None
 
     @cached_property
     def is_only_python_3(self) -> bool:

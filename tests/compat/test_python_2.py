@@ -181,6 +181,9 @@ CERTAIN: list[tuple[str, Any]] = [
     ('r = [str(n) for n in map(int, "12")]', ["1", "2"]),
     ("a, b = zip([1, 2], [3, 4])\nr = b", (2, 4)),
     ("class M(type):\n    x = 3\nclass C(object):\n    __metaclass__ = M\nr = C.x", 3),
+    ('r = filter(None, "a0b")', "a0b"),
+    ('r = filter(lambda c: c != "0", (1, 2))', (1, 2)),
+    ("r = filter(lambda n: n, [0, 1])", [1]),
 ]
 DEPENDING: list[tuple[str, Any]] = [
     ("r = 3 / 2", 1),
