@@ -7,7 +7,7 @@ import builtins
 import re
 
 from multilang.migrate.finding import Finding
-from multilang.migrate.source import Source, dotted
+from multilang.migrate.source import ITERATORS, Source, dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -163,24 +163,23 @@ def _in_call(source: Source, node: ast.Call, own: set[str]) -> Iterator[Finding]
     elif _sorts_by_two(node, own):
         what = "Python 3 sorts by no function of two arguments"
         yield Finding(path, line, what, "write key=functools.cmp_to_key(...); --fix does", python2=True)
-    elif attribute == "next" and not node.args and not node.keywords:
+    elif attribute == "next" and not node.args and not node.keywords and isinstance(node.func, ast.Attribute):
         what = "Python 3's iterators have no next"
-        certain = "next" not in own and not isinstance(node.func, ast.Name)
-        write = f"next({ast.unparse(node.func.value)})" if isinstance(node.func, ast.Attribute) else ""
-        yield Finding(
-            path,
-            line,
-            what,
-            f"write {write}; --fix does" if certain else f"write {write}, unless it is a method of yours",
-            certain,
-            certain,
-        )
+        write = f"write next({ast.unparse(node.func.value)})"
+        if _is_iterator(node.func.value) or dotted(node.func.value) in source.iterators:
+            yield Finding(path, line, what, f"{write}; --fix does", python2=True)
+        else:
+            yield Finding(path, line, what, f"{write}, unless it is a method of yours", False)
     elif attribute in ("decode", "encode") and isinstance(first, ast.Constant) and first.value in _CODECS:
         what = f"Python 3 has no {attribute}({first.value!r}) of texts"
         yield Finding(path, line, what, f"write codecs.{attribute}(BYTES, {first.value!r})", python2=True)
     elif attribute == "decode" and _is_text(node.func.value):  # type: ignore[attr-defined]
         what = "Python 3's texts have no decode"
         yield Finding(path, line, what, 'leave it out, or write the text as bytes: b"..."', python2=True)
+
+
+def _is_iterator(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in ITERATORS
 
 
 def _sorts_by_two(node: ast.Call, own: set[str]) -> bool:

@@ -17,6 +17,12 @@ _ONLY_PYTHON_3 = (
     *(ast.AnnAssign, ast.AsyncFor, ast.AsyncFunctionDef, ast.AsyncWith, ast.JoinedStr, ast.MatMult, ast.Match),
     *(ast.NamedExpr, ast.Nonlocal, ast.YieldFrom),
 )
+ITERATORS = {
+    *("chain", "count", "cycle", "enumerate", "filter", "ifilter", "imap", "islice", "iter", "iteritems", "iterkeys"),
+    *("itervalues", "izip", "map", "open", "reader", "repeat", "zip"),
+}
+"""The names of functions that give iterators."""
+
 _OF_PRINT = {"end", "file", "flush", "sep"}
 
 
@@ -86,6 +92,17 @@ class Source:
     def classes(self) -> dict[str, ast.ClassDef]:
         """Its classes."""
         return {each.name: each for each in self.tree.body if isinstance(each, ast.ClassDef)}
+
+    @cached_property
+    def iterators(self) -> set[str]:
+        """The names and attributes to which it assigns an iterator."""
+        return {
+            dotted(target)
+            for node in self.nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if dotted(node.value.func).rpartition(".")[2] in ITERATORS
+            for target in node.targets
+        }
 
     @cached_property
     def bound(self) -> set[str]:

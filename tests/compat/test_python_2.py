@@ -280,6 +280,11 @@ def test_one_file_of_python_2_makes_all_of_the_project_be_rewritten_once(tmp_pat
     assert (tmp_path / "src/both.py.bak").read_text() == both
 
 
+def test_a_method_next_may_be_the_programs_own(tmp_path: Path) -> None:
+    laid_out(tmp_path, {"a.py": "def step(runner):\n    runner.next()\n"})
+    assert [(each.line, each.stops, each.python2) for each in findings(str(tmp_path))] == [(2, False, False)]
+
+
 @pytest.mark.parametrize(
     "text",
     [
