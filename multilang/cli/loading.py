@@ -8,6 +8,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from multilang.cli.exits import fault
+from multilang.cli.old_python import explained, note_python_2
 from multilang.component.errors import ConfigError
 from multilang.topology import TopologyError, load_topology
 
@@ -25,25 +26,35 @@ def load(where: str) -> Topology:
 
     Raises ClickException, whose message has what to write, or where the module's code failed.
     """
+    place = where
     try:
-        return load_topology(resolved(where))
+        place = resolved(where)
+        topology = load_topology(place)
     except (TopologyError, ConfigError) as error:
         raise fault(_with_place(error)) from error
     except SyntaxError as error:
         shown = "".join(traceback.format_exception_only(type(error), error)).rstrip()
-        raise fault(f"{where} is not valid Python:\n{shown}") from error
-    except ImportError as error:
-        raise fault(_missing(where, error)) from error
+        text = f"{where} is not valid Python:\n{shown}"
+        raise fault(explained(place, error.filename or "", error.lineno or 0, text)) from error
     except Exception as error:
-        frames = _their_frames(error)
-        cause = "".join(traceback.format_exception_only(type(error), error)).rstrip()
-        trace = "".join(traceback.format_list(frames)).rstrip()
-        raise fault(f"importing {where} failed in {_place(where, frames)}: {cause}\n{trace}".rstrip()) from error
+        own = [each for each in _their_frames(error) if _is_own(each)]
+        text = _missing(where, error) if isinstance(error, ImportError) else _failed(where, error)
+        raise fault(explained(place, own[-1].filename, own[-1].lineno or 0, text) if own else text) from error
     except SystemExit as error:
         raise fault(
             f"importing {where} ended the program (exit status {error.code!r}): put code that should run only as a "
             'script below if __name__ == "__main__":'
         ) from error
+    note_python_2(place, topology)
+    return topology
+
+
+def _failed(where: str, error: Exception) -> str:
+    """Return which line of the user's failed, and how."""
+    frames = _their_frames(error)
+    cause = "".join(traceback.format_exception_only(type(error), error)).rstrip()
+    trace = "".join(traceback.format_list(frames)).rstrip()
+    return f"importing {where} failed in {_place(where, frames)}: {cause}\n{trace}".rstrip()
 
 
 def _missing(where: str, error: ImportError) -> str:
@@ -66,6 +77,8 @@ def _to_install(where: str, module: str) -> str:
 
     advice = "install the package that brings it, or, if it is a file of yours, put its folder on PYTHONPATH"
     file = resolved(where).partition(":")[0]
+    if module in ("petrel", "pyleus"):
+        return f"its programs do not run here as they are: multilang migrate {os.path.dirname(file) or os.curdir} shows what to write"
     project = project_of(file)
     if project is None:
         return advice

@@ -16,6 +16,7 @@ from multilang.migrate import (
     has_program,
     is_old_storm,
     python_files,
+    to_rewrite,
 )
 from multilang.migrate.python2 import rewrite
 
@@ -80,11 +81,8 @@ def _rewrite(path: str) -> None:
             echo(f"renamed: {old} to {old}.bak", err=True)
     for new in (*from_clojure(path), *from_flux(path)):
         echo(f"written: {new}", err=True)
-    wanted = {each.path for each in findings(path) if "--fix" in each.fix}
-    files = [each for each in python_files(path) if each in wanted]
-    if files:
-        try:
-            changed = rewrite(files)
-        except RuntimeError as error:
-            raise click.ClickException(f"fissix could not rewrite everything: {error}") from None
-        echo("".join(f"rewritten: {each}\n" for each in changed), nl=False, err=True)
+    try:
+        changed = rewrite(*to_rewrite(path))
+    except RuntimeError as error:
+        raise click.ClickException(f"fissix could not rewrite everything: {error}") from None
+    echo("".join(f"rewritten: {each}\n" for each in changed), nl=False, err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multilang.migrate.files import MAX_BYTES, python_files
 from multilang.migrate.finding import Finding, as_text
-from multilang.migrate.findings import findings, has_program
+from multilang.migrate.findings import findings, has_program, to_rewrite
 from multilang.migrate.python import is_old_storm
 from multilang.migrate.topologies import from_clojure, from_flux
 
@@ -18,4 +18,5 @@ __all__ = [
     "has_program",
     "is_old_storm",
     "python_files",
+    "to_rewrite",
 ]

@@ -19,6 +19,7 @@ class Finding:
         what: The fault.
         fix: What to write or do instead; empty if there is nothing to do.
         stops: Whether it keeps the program from running; otherwise it is only good to know.
+        python2: Whether only a program that was written for Python 2 has it.
     """
 
     path: str
@@ -26,6 +27,7 @@ class Finding:
     what: str
     fix: str
     stops: bool = True
+    python2: bool = False
 
 
 def as_text(found: list[Finding]) -> str:

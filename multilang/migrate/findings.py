@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+from dataclasses import replace
 
 from multilang.compat.flux import is_flux
 from multilang.compat.project import NEEDLESS
 from multilang.component.errors import ConfigError
 from multilang.loading.topologies import YAML
-from multilang.migrate.files import files_of, why_unread
+from multilang.migrate.files import files_of, python_files, why_unread
 from multilang.migrate.finding import Finding
 from multilang.migrate.others import OF_PYLEUS, in_petrel, in_pyleus
-from multilang.migrate.python import WITHOUT_OUTPUTS, in_python
+from multilang.migrate.python import NOT_VALID, in_python, in_python_2, is_old, was_python_2
 from multilang.migrate.requirements import in_requirements, is_requirements
 from multilang.migrate.topologies import dsl_file, dsl_of, in_clojure, in_flux
 
@@ -37,6 +38,7 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
         rewritten: Whether Python 2 has been rewritten already, so that what is left is for the user.
     """
     found = list(in_petrel(root))
+    programs: list[str] = []
     for path in files_of(root):
         name = os.path.basename(path)
         looked_at = name.endswith((".py", ".json", ".clj")) or is_requirements(path)
@@ -44,6 +46,7 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
         if unread:
             found.append(Finding(path, 0, unread, "look at it by hand", False))
         elif name.endswith(".py"):
+            programs.append(path)
             found += in_python(path, root, rewritten)
         elif name.endswith(".clj") and os.path.basename(os.path.dirname(path)) == "topologies":
             if not os.path.exists(dsl_file(path)):
@@ -56,10 +59,33 @@ def findings(root: str, rewritten: bool = False) -> list[Finding]:
             found.append(in_pyleus(path))
         elif name.endswith(YAML) and not why_unread(path):
             found += in_flux(path)
-    given = {f"{name}{WITHOUT_OUTPUTS}" for name in _outputs_given(root)}
-    return sorted(
-        {each for each in found if each.what not in given}, key=lambda each: (each.path, each.line, each.what)
-    )
+    if any(each.python2 for each in found) or any(was_python_2(path, root) for path in programs):
+        found += [each for path in programs for each in in_python_2(path)]
+    given = tuple(f"{name} emits" for name in _outputs_given(root))
+    left = {each for each in found if not each.what.startswith(given)}
+    if rewritten:
+        left = {replace(each, fix=each.fix.removesuffix("; --fix does")) for each in left}
+    return sorted(left, key=lambda each: (each.path, each.line, each.what))
+
+
+def to_rewrite(root: str) -> tuple[list[str], list[str]]:
+    """Return the files that ``--fix`` rewrites: those of Python 2, and those of Python 3 with names that were moved.
+
+    Once one file of a project is Python 2, all are, without those that Python 2 can't read, and those that were rewritten
+    already.
+
+    Args:
+        root: The project's folder, or one file.
+    """
+    found = findings(root)
+    files = python_files(root)
+    wanted = {each.path for each in found if "--fix" in each.fix}
+    if any(each.python2 for each in found):
+        old = [path for path in files if is_old(path, root)]
+    else:
+        broken = {each.path for each in found if each.what.startswith(NOT_VALID)}
+        old = [path for path in files if path in wanted & broken]
+    return old, [path for path in files if path in wanted and path not in old]
 
 
 def _outputs_given(root: str) -> Iterator[str]:

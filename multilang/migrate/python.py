@@ -5,18 +5,29 @@ from __future__ import annotations
 import ast
 import os
 import re
-import warnings
 
 from multilang.migrate.files import why_unread
 from multilang.migrate.finding import Finding
+from multilang.migrate.lists import lists
+from multilang.migrate.meanings import changed_meanings, meanings
+from multilang.migrate.outputs import undeclared
 from multilang.migrate.python2 import ABSTRACT, finds_neighbours
-from multilang.migrate.removed import divisions, removed_names
+from multilang.migrate.removed import removed_names
+from multilang.migrate.source import Source, dotted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_DIVISION = re.compile(rb"^from\s+__future__\s+import\s+(\([^)]*|[^\n(]*)\bdivision\b", re.MULTILINE)
+_OLD_SYNTAX = re.compile(
+    r"""(?:^|[:;])\s*(?:print|exec)\s+[^\s=]   # print "a"
+    | \bexcept\b[^:]+,\s*(?:\w+|\([\w\s,]+\))\s*:   # except Exception, error:
+    | \braise\s+[\w.\[\]]+\s*,                 # raise ValueError, "a"
+    | ` | <> | \b[uU][rR]["'] | \b0\d+\b | \b(?:0[xX][0-9a-fA-F]+|\d+)[lL]\b
+    | \b(?:def\s+\w+\s*\(|lambda\s)[^:]*\([\w\s,]+\)\s*[,):]   # def sum((a, b)):
+    | \b(?:async|await)\s*[=,.)\]]             # a name, until Python 3.7""",
+    re.VERBOSE,
+)
 _LOOPS = {"_run", "read_command", "read_handshake", "read_message", "read_task_ids", "read_tuple"}
 _WITHOUT_PYTHON_3 = {
     "nose": "it imports nose, which does not run on Python 3.10 and later",
@@ -30,7 +41,7 @@ _INSTEAD = {
     "streamparse.base": "import Component from streamparse.storm, and Tuple from streamparse",
     "streamparse.ipc": "import Component from streamparse.storm, and Tuple from streamparse",
 }
-WITHOUT_OUTPUTS = " emits, and declares no outputs"
+NOT_VALID = "not valid in Python 3"
 _OLD_SETTINGS = {"AUTO_ACK", "AUTO_ANCHOR", "AUTO_FAIL", "SECS_BETWEEN_BATCHES"}
 _OLD_TWEEPY = ("tweepy.StreamListener", "tweepy.streaming.StreamListener")
 _BASES = re.compile(r"(Bolt|Spout)$")
@@ -40,66 +51,84 @@ _OWN_PATH = re.compile(r"/(Users|home|root|vagrant|data|mnt)/.+")
 def in_python(path: str, root: str, rewritten: bool) -> Iterator[Finding]:
     """Return what is to do about a file in Python."""
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old string escapes
-            tree = ast.parse(file.read(), path)
+        source = Source.read(path)
     except SyntaxError as error:
         if os.path.basename(path) == "storm.py" and is_old_storm(path):
             fix = "remove it, so that import storm finds this library's; --fix renames it to storm.py.bak"
             yield Finding(path, error.lineno or 0, "a copy of Storm's storm.py for Python 2", fix)
             return
-        what = f"not valid in Python 3: {error.msg}"
+        what = f"{NOT_VALID}: {error.msg.partition('. Did you mean')[0]}"
         fix = "mend it by hand: --fix could not read it" if rewritten else "--fix rewrites most of Python 2"
-        yield Finding(path, error.lineno or 0, what, fix)
+        is_old = isinstance(error, TabError) or _OLD_SYNTAX.search(error.text or "") is not None
+        yield Finding(path, error.lineno or 0, what, fix, python2=is_old)
         return
     except (OSError, ValueError, RecursionError, MemoryError) as error:
         yield Finding(path, 0, f"it can't be read: {str(error) or 'it is nested too deeply'}", "look at it by hand")
         return
-    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    bound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} | _imported(tree)
-    bound |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
     alone = finds_neighbours(path)
-    own = _own_names(tree)
-    yield from removed_names(path, tree, bound)
-    if _divided_as_python_2(f"{path}.bak"):
-        yield from divisions(path, tree)
-    for node in ast.walk(tree):
+    own = _own_names(source)
+    yield from removed_names(source)
+    yield from meanings(source)
+    yield from lists(source, noted=not os.path.lexists(f"{path}.bak"))
+    for node in source.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from _in_import(path, root, node, alone)
-        elif isinstance(node, ast.Attribute) and _dotted(node) in _OLD_TWEEPY:
+        elif isinstance(node, ast.Attribute) and dotted(node) in _OLD_TWEEPY:
             fix = "write tweepy<4 among the requirements, or a subclass of tweepy.StreamingClient"
             yield Finding(path, node.lineno, "it uses tweepy.StreamListener, which was removed in tweepy 4", fix, False)
-        elif isinstance(node, ast.Attribute) and _dotted(node) == "sys.setdefaultencoding":
+        elif isinstance(node, ast.Attribute) and dotted(node) == "sys.setdefaultencoding":
             what = "Python 3 has no sys.setdefaultencoding, and its default is UTF-8"
-            yield Finding(path, node.lineno, what, "leave it out; --fix does")
+            yield Finding(path, node.lineno, what, "leave it out; --fix does", python2=True)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _OWN_PATH.fullmatch(node.value):
             what = f"it names the absolute path {node.value!r}, which other machines may not have"
             yield Finding(
                 path, node.lineno, what, "name a file beside the components, in src/, or take it from the conf", False
             )
         elif isinstance(node, ast.ClassDef):
-            if not any(_dotted(base).partition(".")[0] in own for base in node.bases):
+            if not any(dotted(base).partition(".")[0] in own for base in node.bases):
                 yield from _in_class(path, node)
+                yield from undeclared(source, node)
         elif isinstance(node, ast.Call):
             yield from _in_call(path, node)
 
 
-def _divided_as_python_2(path: str) -> bool:
-    """Return whether the file that ``--fix`` saved is one of Python 2, with its division."""
-    if why_unread(path):
-        return False
+def was_python_2(path: str, root: str) -> bool:
+    """Return whether the file that ``--fix`` saved is one of Python 2.
+
+    Args:
+        path: The file as it is now.
+        root: The project's folder.
+    """
+    old = f"{path}.bak"
+    return not why_unread(old) and any(each.python2 for each in in_python(old, root, False))
+
+
+def is_old(path: str, root: str) -> bool:
+    """Return whether a file of a project of Python 2 is still to be rewritten.
+
+    Args:
+        path: The file.
+        root: The project's folder.
+    """
     try:
-        with open(path, "rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old string escapes
-            text = file.read()
-            if _DIVISION.search(text):
-                return False
-            tree = ast.parse(text, path)
+        source = Source.read(path)
     except SyntaxError:
         return True
     except (OSError, ValueError, RecursionError, MemoryError):
         return False
-    return next(removed_names(path, tree, _imported(tree)), None) is not None
+    if was_python_2(path, root):
+        return any(each.python2 and "--fix" in each.fix for each in in_python(path, root, False))
+    return not source.is_only_python_3
+
+
+def in_python_2(path: str) -> Iterator[Finding]:
+    """Return what means something else in a file of a project that was written for Python 2."""
+    try:
+        source = Source.read(path)
+    except (SyntaxError, OSError, ValueError, RecursionError, MemoryError):
+        return  # which in_python() reports
+    if not source.is_only_python_3:
+        yield from changed_meanings(source)
 
 
 def is_old_storm(path: str) -> bool:
@@ -109,20 +138,11 @@ def is_old_storm(path: str) -> bool:
     return "class BasicBolt" in text and "def emitBolt" in text and re.search(r"^\s*print [^(]", text, re.M) is not None
 
 
-def _imported(tree: ast.AST) -> set[str]:
-    return {
-        alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for alias in node.names
-    }
-
-
-def _own_names(tree: ast.AST) -> set[str]:
+def _own_names(source: Source) -> set[str]:
     """Return the names that a file imports from this library itself: findings about the layer do not hold there."""
     return {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in source.nodes
         if isinstance(node, ast.ImportFrom) and not node.level
         for alias in node.names
         if f"{node.module}.".startswith("multilang.") and not f"{node.module}.".startswith("multilang.compat.")
@@ -151,23 +171,12 @@ def _in_import(path: str, root: str, node: ast.Import | ast.ImportFrom, alone: b
         if package and not alone and beside and not os.path.exists(above) and not os.path.exists(f"{above}.py"):
             inside = f"{os.path.basename(folder)}.{name}"
             what = f"Python 3 looks for {top!r} from the top, not beside this file"
-            yield Finding(
-                path, node.lineno, what, f"write from {inside} import ..., or from .{name} import ...; --fix does"
-            )
-
-
-def _dotted(node: ast.expr) -> str:
-    """Return a name with its dots. What is before the last eight, or is no name, is ``?``: it may be endlessly long."""
-    names: list[str] = []
-    while isinstance(node, ast.Attribute) and len(names) < 8:
-        names.append(node.attr)
-        node = node.value
-    names.append(node.id if isinstance(node, ast.Name) else "?")
-    return ".".join(reversed(names))
+            fix = f"write from {inside} import ..., or from .{name} import ...; --fix does"
+            yield Finding(path, node.lineno, what, fix, python2=True)
 
 
 def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
-    bases = [_dotted(base) for base in node.bases]
+    bases = [dotted(base) for base in node.bases]
     if not any(_BASES.search(base) for base in bases):
         return
     own = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
@@ -190,26 +199,10 @@ def _in_class(path: str, node: ast.ClassDef) -> Iterator[Finding]:
         what = f"{node.name} has secs_between_batches, which means nothing to a BatchingBolt since streamparse 3"
         fix = "make it a TicklessBatchingBolt, or give its config topology.tick.tuple.freq.secs"
         yield Finding(path, node.lineno, what, fix)
-    emits = [
-        each
-        for each in ast.walk(node)
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and _dotted(each.func) == "self.emit"
-    ]
-    known = {base.rpartition(".")[2] for base in bases}
-    direct = known & {"Bolt", "BatchingBolt", "TicklessBatchingBolt", "Spout", "ReliableSpout"}
-    if emits and "outputs" not in declared and direct and not any(base.startswith("storm.") for base in bases):
-        what = f"{node.name}{WITHOUT_OUTPUTS}"
-        yield Finding(
-            path,
-            node.lineno,
-            what,
-            'write outputs = ["FIELD", ...] in the class',
-            False,
-        )
 
 
 def _in_call(path: str, node: ast.Call) -> Iterator[Finding]:
-    called = _dotted(node.func)
+    called = dotted(node.func)
     if called in ("JavaBolt.spec", "JavaSpout.spec"):
         if any(each.arg == "serialized_java" for each in node.keywords):
             what = "it declares a serialized Java object, which can't be checked or packed here"

@@ -53,20 +53,21 @@ _IS_COMPONENT = re.compile(r"^class\s+\w+\s*\([^)]*(Bolt|Spout)\b[^)]*\)", re.MU
 _TAB = 8  # columns, to Python 2
 
 
-def rewrite(paths: Sequence[str]) -> list[str]:
+def rewrite(paths: Sequence[str], moved: Sequence[str] = ()) -> list[str]:
     """Rewrite files as Python 3, with the old ones beside them as ``*.bak``, and return those that were changed.
 
     A file that fissix can't read keeps the rest of its changes. Needs the extra ``migrate``.
 
     Args:
-        paths: The files.
+        paths: The files of Python 2.
+        moved: Files of Python 3, of which only imports from collections are rewritten.
 
     Raises:
         RuntimeError: fissix broke off.
     """
-    old = {path: _read(path) for path in paths}
+    old = {path: _read(path) for path in (*paths, *moved)}
     for path, text in old.items():
-        new = prepared(text)
+        new = prepared(text) if path in paths else _FROM_COLLECTIONS.sub(_from_both, text)
         if new != text:
             _write(path, new)
     alone = [path for path in paths if finds_neighbours(path)]
@@ -75,6 +76,8 @@ def rewrite(paths: Sequence[str]) -> list[str]:
     _fissix(alone, "-x", "import")
     changed = [path for path, text in old.items() if _read(path) != text]
     for path in changed:
+        if os.path.lexists(f"{path}.bak"):
+            os.unlink(f"{path}.bak")  # which may be a link to a file outside of the project
         _write(f"{path}.bak", old[path], path)
     return changed
 
@@ -107,7 +110,9 @@ def _fissix(paths: Sequence[str], *options: str) -> None:
 
 
 def prepared(text: str) -> str:
-    """Return a source of Python 2 without tabs in its indentation, names that became keywords, and ``setdefaultencoding``.
+    """Return a source of Python 2 without what fissix leaves, or takes for something else.
+
+    These are tabs in its indentation, names that became keywords, ``setdefaultencoding``, and ``types.StringType``.
 
     Args:
         text: The source; one that can't be taken apart is returned as it is.
@@ -115,7 +120,7 @@ def prepared(text: str) -> str:
     tokenize = import_module("fissix.pgen2.tokenize")  # of an extra
     text = _FROM_COLLECTIONS.sub(_from_both, text)
     renamed = "is_async" if _TWEEPY.search(text) else None
-    for change in (_without_tabs, _without_encoding, lambda tokens, lines: _renamed(tokens, lines, renamed)):
+    for change in (_without_tabs, _replaced, lambda tokens, lines: _renamed(tokens, lines, renamed)):
         lines = text.splitlines(keepends=True)
         try:
             tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -146,14 +151,17 @@ def _without_tabs(tokens: list[Any], lines: list[str]) -> None:
             lines[index] = margin.expandtabs(_TAB) + rest
 
 
-def _without_encoding(tokens: list[Any], lines: list[str]) -> None:
-    """Take out ``reload(sys)`` and ``sys.setdefaultencoding(...)``: Python 3's default is UTF-8."""
+def _replaced(tokens: list[Any], lines: list[str]) -> None:
+    """Replace ``reload(sys)`` and ``sys.setdefaultencoding(...)``, as Python 3's default is UTF-8, and the type of texts."""
     texts = [each[1] for each in tokens]
     for start in range(len(texts) - 1, -1, -1):
         if texts[start : start + 4] == ["reload", "(", "sys", ")"]:
             end = start + 3
         elif texts[start : start + 4] == ["sys", ".", "setdefaultencoding", "("] and ")" in texts[start:]:
             end = texts.index(")", start)
+        elif texts[start : start + 3] == ["types", ".", "StringType"]:
+            _replace(lines, tokens[start][2], tokens[start + 2][3], "str")
+            continue
         else:
             continue
         _replace(lines, tokens[start][2], tokens[end][3], "None")

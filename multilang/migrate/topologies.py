@@ -10,6 +10,7 @@ from multilang.loading.topologies import YAML
 from multilang.migrate.clojure import as_dsl
 from multilang.migrate.files import files_of, why_unread
 from multilang.migrate.finding import Finding
+from multilang.migrate.meanings import PYTHON_2
 from multilang.migrate.others import OF_PYLEUS
 from multilang.topology.errors import TopologyError
 
@@ -78,8 +79,14 @@ def _flux_of(path: str) -> Declared | None:
 def in_flux(path: str) -> Iterator[Finding]:
     """Return why a topology of Flux's does not run as it is."""
     try:
-        if is_flux(path):
-            Declared(path).text()
+        if not is_flux(path):
+            return
+        with open(path, encoding="utf-8", errors="replace") as file:
+            for number, line in enumerate(file, 1):
+                for found in PYTHON_2.findall(line):
+                    what = f"it names the program {found}, on which nothing of this library runs"
+                    yield Finding(path, number, what, "write python3", python2=True)
+        Declared(path).text()
     except TopologyError as error:
         yield Finding(path, 0, "a topology of Flux's", str(error).removeprefix(f"{os.path.abspath(path)}: "))
     except ConfigError:

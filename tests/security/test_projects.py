@@ -209,6 +209,7 @@ def test_rewriting_a_strangers_tree_changes_nothing_outside_of_it(tmp_path: Path
     outside.write_text("print 'mine'\n")
     tree.mkdir()
     (tree / "link.py").symlink_to(outside)
+    (tree / "old.py.bak").symlink_to(outside)
     (tree / "-w").mkdir()
     (tree / "old.py").write_text("print 'old'\n")
     (tree / "\x1b[2Jold.py").write_text("print 'older'\n")
