@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from typing import Any
 
+
 class Batch:
     """A part of the input, of which all tuples arrive at one instant.
 

@@ -152,7 +152,9 @@ def test_a_source_that_starts_later_is_not_idle_before_the_others_have_sent_some
     assert run.values == [[10, [5]], [20, [20]]]
 
 
-@pytest.mark.parametrize("window", [Tumbling(seconds(7)), Sliding(seconds(9), seconds(2)), Session(seconds(3)), Tumbling(2)])
+@pytest.mark.parametrize(
+    "window", [Tumbling(seconds(7)), Sliding(seconds(9), seconds(2)), Session(seconds(3)), Tumbling(2)]
+)
 def test_a_timestamp_whose_windows_would_not_have_64_bits_fails_alone(window):
     least, most = 1 - 2**62, 2**62 - 1
     bolt = times(window=window, aggregate=Last(), process_window=lambda self, w: self.emit([w.end, w.result]))
