@@ -123,7 +123,7 @@ def test_a9_6_an_idle_source_does_not_stop_time():
     assert [each["late_tuple"]["values"] for each in waits.emitted_on("late")] == [[7]]
 
 
-@pytest.mark.parametrize("idle, interval", [(1, 1), (10, 1), (0.5, 1), (10, 20), (1, 0.1)])
+@pytest.mark.parametrize(("idle", "interval"), [(1, 1), (10, 1), (0.5, 1), (10, 20), (1, 0.1)])
 @pytest.mark.parametrize("phase", [0.05, 0.5, 0.95])
 def test_a_source_is_idle_after_its_time_and_before_the_second_look(idle, interval, phase):
     bolt = times(idle_after=seconds(idle), watermark_interval=seconds(interval))
