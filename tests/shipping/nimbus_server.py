@@ -67,7 +67,7 @@ class NimbusServer:
         )
 
     def getNimbusConf(self) -> str:
-        return json.dumps({"storm.cluster.mode": "distributed"})
+        return json.dumps({"storm.cluster.mode": "distributed", "topology.stats.sample.rate": 0.05})
 
     def getTopologyInfo(self, id: str) -> Any:
         thrift = types()
@@ -80,7 +80,7 @@ class NimbusServer:
             port=6700,
             uptime_secs=100,
             stats=thrift.ExecutorStats(
-                emitted={":all-time": {}},
+                emitted={":all-time": {"__system": 20} if each["status"] == "ACTIVE" else {}},
                 transferred={":all-time": {}},
                 specific=thrift.ExecutorSpecificStats(
                     bolt=thrift.BoltStats(acked={}, failed={}, process_ms_avg={}, executed={}, execute_ms_avg={})
