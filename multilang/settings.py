@@ -45,6 +45,7 @@ RECORD = "multilang.record"
 BATCH = "multilang.batch"
 DEPLOYMENT = "multilang.deployment"
 ANNOUNCED = "multilang.announced"
+OWN_STORE = "multilang.simulated.store"
 DRPC_SERVICE = "multilang.drpc.service"
 
 AT_LEAST_ONCE, EXACT = "at-least-once", "exact"
@@ -425,6 +426,14 @@ SET_HERE = {
             _PROCESS,
             "by `submit` and `deploy`: how many emits on the stream `__system`, which nothing reads, Storm is to count of each task of a "
             "component that is started; [so they know that it runs](shipping.md#the-evidence-that-it-runs)",
+        ),
+        Setting(
+            OWN_STORE,
+            MAP,
+            None,
+            "whatever is stored",
+            "by the embedded cluster for a [simulated run](local-cluster.md#the-state-of-a-simulated-run): the URL of its own store, and the "
+            "keys of the conf that it was given, whose places stay as they are",
         ),
         Setting(
             DRPC_SERVICE,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 DATABASES: Mapping[str, str] = {
     "memory": "multilang.store.memory.MemoryStore",
+    "simulated": "multilang.store.memory.SimulatedStore",
     "sqlite": "multilang.store.sqlite.SqliteStore",
     "redis": "multilang.store.redis.RedisStore",
     "rediss": "multilang.store.redis.RedisStore",
