@@ -202,6 +202,9 @@ class _Run:
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
                 end = self._wait(run, seconds, drained)
                 status = _STATUS[end]
+                if end == "time" and not any(task.alive or task.restarts for task in run.tasks):
+                    end, status = "not-started", exits.NEVER_STARTED
+                    problem = f"no component had started after {seconds:g} s; give them more time with --for"
             except (ConfigError, TopologyError) as error:
                 raise click.UsageError(str(error)) from error
             except TaskStartError as error:

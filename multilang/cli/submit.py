@@ -215,7 +215,7 @@ def _count(number: int, what: str) -> str:
     default=10.0,
     show_default=True,
     metavar="SECS",
-    help="The seconds without an error after which the new one counts as running.",
+    help="The seconds without an error, from the start of its last task, after which the new one counts as running.",
 )
 @click.option(
     "--blue-green",
