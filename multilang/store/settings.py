@@ -26,7 +26,11 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
     """
     for setting in (*settings, STORE):
         if conf.get(setting) is not None:
-            return own_store(conf, setting) or conf[setting], setting
+            found = conf[setting]
+            own = (
+                None if found == "memory:" else own_store(conf, setting)
+            )  # what ends with its task is a run's own anyway
+            return own or found, setting
     own = own_store(conf)
     if own is not None:
         return own, STORE
