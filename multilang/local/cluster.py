@@ -13,6 +13,7 @@ from multilang.engine.clock import SystemClock
 from multilang.engine.plan import Plan
 from multilang.errors import LocalClusterError, MultilangError, TaskStartError
 from multilang.settings import OWN_STORE
+from multilang.store.memory import simulated_url
 from multilang.topology import importing
 from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
@@ -126,7 +127,7 @@ class LocalCluster:
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
         if self.mode == "simulated":
-            conf[OWN_STORE] = {"url": f"simulated:{next(_simulated_runs)}", "given": list(conf)}
+            conf[OWN_STORE] = {"url": simulated_url(next(_simulated_runs)), "given": list(conf)}
         declared = topology.with_conf(conf, name)
         if self.mode == "process":
             from multilang.exchange.transform import by_blocks

@@ -75,7 +75,7 @@ class MemoryStore(Store):
 
 
 class SimulatedStore(MemoryStore):
-    """The rows of a simulated run: all of its tasks share them, and they end with it. Its URL is ``simulated:RUN``."""
+    """The rows of a simulated run: all of its tasks share them, and they end with it. ``simulated_url`` has its URL."""
 
     durable = True
     local = True
@@ -88,6 +88,11 @@ class SimulatedStore(MemoryStore):
 
     def describe(self) -> str:
         return "memory of the simulated run"
+
+
+def simulated_url(run: int) -> str:
+    """Return the URL of a simulated run's own store in this process. ``run``: the run's number."""
+    return f"{SimulatedStore.__module__}.{SimulatedStore.__qualname__}:{run}"
 
 
 def _put(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 DATABASES: Mapping[str, str] = {
     "memory": "multilang.store.memory.MemoryStore",
-    "simulated": "multilang.store.memory.SimulatedStore",
     "sqlite": "multilang.store.sqlite.SqliteStore",
     "redis": "multilang.store.redis.RedisStore",
     "rediss": "multilang.store.redis.RedisStore",
