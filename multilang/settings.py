@@ -44,6 +44,8 @@ INPUT_FILES = "multilang.input.files"
 RECORD = "multilang.record"
 BATCH = "multilang.batch"
 DEPLOYMENT = "multilang.deployment"
+ANNOUNCED = "multilang.announced"
+OWN_STORE = "multilang.simulated.store"
 DRPC_SERVICE = "multilang.drpc.service"
 
 AT_LEAST_ONCE, EXACT = "at-least-once", "exact"
@@ -422,6 +424,22 @@ SET_HERE = {
             "`multilang deploy`",
             "by [`deploy`](shipping.md#replacing-a-running-topology): a name drawn at random, by which it knows a topology that it "
             "submitted from one that somebody else submits under the same name meanwhile",
+        ),
+        Setting(
+            ANNOUNCED,
+            MAP,
+            None,
+            _PROCESS,
+            "by `submit` and `deploy`: how many emits on the stream `__system`, which nothing reads, Storm is to count of each task of a "
+            "component that is started; [so they know that it runs](shipping.md#the-evidence-that-it-runs)",
+        ),
+        Setting(
+            OWN_STORE,
+            MAP,
+            None,
+            "whatever is stored",
+            "by the embedded cluster for a [simulated run](local-cluster.md#the-state-of-a-simulated-run): the URL of its own store, and the "
+            "keys of the conf that it was given, whose places stay as they are",
         ),
         Setting(
             DRPC_SERVICE,

@@ -11,7 +11,7 @@ from multilang.child.stdio import Stdio
 from multilang.child.wire import READ, EndOfInput, Wire
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.protocol import ChildConnection, LocalProtocolError, RemoteProtocolError, Setup
-from multilang.settings import EDGES, PARENT
+from multilang.settings import ANNOUNCED, EDGES, PARENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,6 +186,7 @@ class Task:
         else:
             self._start_bolt(component, exchange, report)
         self._initialized = True
+        self._announce()
 
     def _start_spout(self, spout: Spout, exchange: Exchange | None, report: Callable[[str], None]) -> None:
         from multilang.child.spout_commands import spout_commands
@@ -224,6 +225,12 @@ class Task:
         execute = start_bolt(bolt, collector, self._conf, self._context)
         wire.on_tuple = execute if exchange is None else collector.receiver(execute, wire.run_timers)
         self._heartbeats.by_sync = True
+
+    def _announce(self) -> None:
+        """Have Storm's counters show that this task has started, if whoever submitted the topology waits for it."""
+        least = self._conf.get(ANNOUNCED, {}).get(self._context.component)
+        if least is not None:
+            self._connection.announce(least, int(1 / self._conf["topology.stats.sample.rate"]))
 
     def _exchange(self) -> Exchange | None:
         """Return the task's exchange by the block, if some of its streams travel so; the conf and context hide it."""

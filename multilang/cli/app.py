@@ -148,7 +148,7 @@ def run(files: tuple[Path, ...], inputs: tuple[Path, ...], watch: bool, **option
     Exit status: 0  every tuple was acked
                  1  tuples failed for good, or were still pending at the end
                  2  the command line, the topology or its conf is wrong
-                 3  a component never started
+                 3  a component never started, or none had started when the time of --for was over
                  4  a component gave up or the run broke off
                130  ended by Ctrl-C, 143 by SIGTERM
     """  # noqa: D301 - click wants the very sign that backslash-b stands for

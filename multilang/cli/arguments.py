@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 PROJECT_CONF = "conf of the project"
 """The name in a context's ``meta`` of the conf entries of the project's file (see ``settings``)."""
+GIVEN_CONF = "conf of the command line"
+"""The name in a context's ``meta`` of the conf entries of the command line alone."""
 
 
 def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, Any]:
@@ -29,9 +31,7 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
 
     A value is JSON, or else text.
     """
-    conf: dict[str, Any] = (
-        dict(given.meta.get(PROJECT_CONF, {})) if (given := click.get_current_context(silent=True)) else {}
-    )
+    conf: dict[str, Any] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         key = key.strip()
@@ -46,7 +46,11 @@ def conf_entries(_context: click.Context, _parameter: click.Parameter, texts: tu
             check_values({key: conf[key]}, text)
         except TopologyError as error:
             raise click.BadParameter(str(error)) from error
-    return conf
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return conf
+    context.meta[GIVEN_CONF] = conf
+    return {**context.meta.get(PROJECT_CONF, {}), **conf}
 
 
 def conf_option(text: str = "A conf entry; VALUE is JSON or text.") -> Callable[[Any], Any]:

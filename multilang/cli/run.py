@@ -13,6 +13,7 @@ import click
 
 from multilang import settings
 from multilang.cli import exits
+from multilang.cli.arguments import GIVEN_CONF, PROJECT_CONF
 from multilang.cli.live import shown_on_page
 from multilang.cli.loading import load, load_replayed, load_stand_ins
 from multilang.cli.project import note_other_versions
@@ -88,6 +89,8 @@ def run_topology(
         conf = {settings.LOG_LEVEL: "debug" if verbose == 2 else "trace", **conf}
     if record is not None:
         conf = {**conf, settings.RECORD: _recorded(loaded, record, mode, watched)}
+    if mode == "simulated":
+        loaded, conf = _as_of_topology(loaded, conf)
     with Stop() as stop, RunView(loaded.name, mode, quiet) as progress:
         shown = _show_log(
             progress,
@@ -111,6 +114,17 @@ def run_topology(
     else:
         write_tables(outcome, console(sys.stdout))
     return outcome.status
+
+
+def _as_of_topology(topology: Topology, conf: dict[str, Any]) -> tuple[Topology, dict[str, Any]]:
+    """Return a topology with the conf of the project as its own, and the rest of ``conf``, which this run was given."""
+    meta = click.get_current_context().meta
+    project, given = meta.get(PROJECT_CONF, {}), meta.get(GIVEN_CONF, {})
+    try:
+        topology = topology.with_conf(project)
+    except (ConfigError, TopologyError) as error:
+        raise click.UsageError(str(error)) from error
+    return topology, {key: value for key, value in conf.items() if key not in project or key in given}
 
 
 def _recorded(topology: Topology, path: Path, mode: str, watched: WatchedRun | None) -> dict[str, Any]:
@@ -188,6 +202,9 @@ class _Run:
                 run = cluster.submit(self._topology, conf=self._conf, capture=capture)
                 end = self._wait(run, seconds, drained)
                 status = _STATUS[end]
+                if end == "time" and not any(task.alive or task.restarts for task in run.tasks):
+                    end, status = "not-started", exits.NEVER_STARTED
+                    problem = f"no component had started after {seconds:g} s; give them more time with --for"
             except (ConfigError, TopologyError) as error:
                 raise click.UsageError(str(error)) from error
             except TaskStartError as error:

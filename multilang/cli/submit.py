@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
+    from multilang.shipping.settling import Outcome
 
 
 def _sent(command: Callable[..., int]) -> Callable[..., int]:
@@ -111,14 +112,14 @@ def submit(
         given.was_submitted()
         if not wait:
             return exits.OK
-        from multilang.shipping.submit import wait_until_running
+        from multilang.shipping.settling import wait_until_running
 
         try:
-            runs, status = wait_until_running(nimbus, named.name, wait)
+            outcome = wait_until_running(nimbus, named.name, wait)
         except KeyboardInterrupt:
             echo(f"no longer waiting; it stays submitted, multilang kill {named.name} ends it", err=True)
             return exits.INTERRUPTED
-    return _report(shipment, runs, status, wait)
+    return _report(shipment, outcome, wait)
 
 
 class _Given:
@@ -168,28 +169,19 @@ class _Given:
             self._hooks.call("post_submit", dict(self.topology.conf))
 
 
-def _report(shipment: Shipment, runs: bool, status: RunStatus, waited: float) -> int:
-    name = shipment.topology.name
-    if runs:
-        echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}")
+def _report(shipment: Shipment, outcome: Outcome, waited: float) -> int:
+    name, status = shipment.topology.name, outcome.status
+    if outcome.runs:
+        inactive = f", inactive: multilang activate {status.topology} starts them" if status.state == "inactive" else ""
+        echo(f"it runs: {_tasks(status)} in {_count(status.workers or 0, 'worker')}{inactive}")
         return exits.OK
     hint = f"it stays submitted; multilang status {name} shows more, multilang kill {name} ends it"
     if status.errors:
         show_errors(status)
         echo(hint, err=True)
         return exits.BROKE_OFF
-    echo(f"after {waited:g} seconds it does not run: {_why(status)}\n{hint}", err=True)
+    echo(f"after {waited:g} seconds it does not run: {outcome.problem}\n{hint}", err=True)
     return exits.NEVER_STARTED
-
-
-def _why(status: RunStatus) -> str:
-    from multilang.shipping.topology_status import least_uptime
-
-    if not status.components:
-        return "Nimbus has found no worker for it. Are supervisors up, with free slots (multilang list)?"
-    if status.missing:
-        return f"{', '.join(status.missing)} did not start; the worker's log on the supervisor has the reason"
-    return f"its youngest executor has been up for {least_uptime(status)} s only"
 
 
 def _tasks(status: RunStatus) -> str:
@@ -223,7 +215,7 @@ def _count(number: int, what: str) -> str:
     default=10.0,
     show_default=True,
     metavar="SECS",
-    help="The seconds without an error after which the new one counts as running.",
+    help="The seconds without an error, from the start of its last task, after which the new one counts as running.",
 )
 @click.option(
     "--blue-green",
@@ -291,24 +283,23 @@ def _deploy(given: _Given, where: str | None, classes: _Jars, wait: float, **how
             return exits.INTERRUPTED
         finally:
             signal.signal(signal.SIGTERM, before)
-    if done.runs:
+    if done.new.runs:
         given.was_submitted()
         if done.name != name:
             echo(f"its name on the cluster is {done.name!r} until the next deployment")
-        return _report(given.shipment, True, done.status, wait)
-    if done.former is None:
-        return _report(given.shipment, False, done.status, wait)
-    if done.status.errors:
-        show_errors(done.status)
+    if done.new.runs or done.former is None:
+        return _report(given.shipment, done.new, wait)
+    if done.new.status.errors:
+        show_errors(done.new.status)
     else:
-        echo(f"after {wait:g} seconds it did not run: {_why(done.status)}", err=True)
+        echo(f"after {wait:g} seconds it did not run: {done.new.problem}", err=True)
     again = (
         "the former one runs again"
         if done.rolled_back
         else f"the former one does not run yet, either; multilang status {done.former.name} shows more"
     )
     echo(again, err=True)
-    return exits.BROKE_OFF if done.status.errors else exits.NEVER_STARTED
+    return exits.BROKE_OFF if done.new.status.errors else exits.NEVER_STARTED
 
 
 class _Terminated(KeyboardInterrupt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from itertools import count
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from multilang.component.report import describe
 from multilang.engine.clock import SystemClock
 from multilang.engine.plan import Plan
 from multilang.errors import LocalClusterError, MultilangError, TaskStartError
+from multilang.settings import OWN_STORE
+from multilang.store.memory import simulated_url
 from multilang.topology import importing
 from multilang.topology.check import check_components
 from multilang.topology.errors import did_you_mean
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 MODES = ("process", "inprocess", "simulated")
 
+_simulated_runs = count(1)
+
 
 class LocalCluster:
     """Runs topologies on this machine; a context manager that ends them all.
@@ -39,8 +44,9 @@ class LocalCluster:
     Args:
         mode: "process" (every task is a child process on the real wire, in any language), "inprocess" (component
             objects in this process, run by the thread that waits; for tests and debugging), or "simulated" (the same on
-            a virtual clock, with the order of events and ``faults`` drawn from ``seed``).
-        conf: Settings that override each topology's own.
+            a virtual clock, with the order of events and ``faults`` drawn from ``seed``). A simulated run stores in memory of its
+            own, which begins empty, whatever place the topology names.
+        conf: Settings that override each topology's own. A place that they name is used by simulated runs, too.
         seed: Makes in-process and simulated runs repeatable.
         faults: The faults of a simulated run.
         fail_fast: Let ``wait`` raise an exception that would end a task, instead of restarting the task (not with
@@ -120,6 +126,8 @@ class LocalCluster:
     def _start(
         self, topology: Topology, name: str, conf: dict[str, Any], capture: Capture, rng: Random
     ) -> LocalTopology:
+        if self.mode == "simulated":
+            conf[OWN_STORE] = {"url": simulated_url(next(_simulated_runs)), "given": list(conf)}
         declared = topology.with_conf(conf, name)
         if self.mode == "process":
             from multilang.exchange.transform import by_blocks

@@ -18,6 +18,8 @@ from multilang.local.acker import Acker
 from multilang.local.actor_topology import ActorTopology
 from multilang.local.actors import BoltActor, SpoutActor, is_idle, make_idle
 from multilang.local.faults import NO_FAULTS
+from multilang.settings import OWN_STORE
+from multilang.store import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +99,7 @@ class SimulatedTopology(ActorTopology):
         self._ackers = [_AckerTask(id, Acker(self._settled.append)) for id in plan.ackers]
         self._down_until: dict[int, float] = {}
         self._asked: dict[int, float] = {}  # the time of a spout's next ``next`` in the heap
+        self._own_store = open_store(plan.conf[OWN_STORE]["url"])  # its rows end with this object
         super().__init__(plan, self.virtual, capture, rng, fail_fast)
         self.receivers.update({id: id for id in self.bolts})
 

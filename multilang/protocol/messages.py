@@ -21,6 +21,7 @@ DEFAULT_STREAM = "default"
 HEARTBEAT_STREAM = "__heartbeat"
 TICK_STREAM = "__tick"
 SYSTEM_COMPONENT = "__system"
+SYSTEM_STREAM = "__system"  # each component has it, and nothing subscribes to it
 SYSTEM_TASK = -1
 
 

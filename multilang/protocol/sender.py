@@ -7,7 +7,7 @@ from collections import deque  # ujson has loaded it already
 
 from multilang.protocol.codec import MAX_INT, MIN_INT, dumps, encode_id, encode_rows, reason_against
 from multilang.protocol.errors import LocalProtocolError, UnserializableValue
-from multilang.protocol.messages import Tuple
+from multilang.protocol.messages import SYSTEM_STREAM, Tuple
 from multilang.protocol.outputs import Outputs
 
 TYPE_CHECKING = False
@@ -268,6 +268,17 @@ class ChildSender:
             self.write_asking(head + '"tuple":' + text + "}\nend\n", token)
             return
         self.write(head + '"tuple":' + text + "}\nend\n")
+
+    def announce(self, least: int, interval: int) -> None:
+        """Emit for Storm's counters alone, on a stream that Storm gives to each component and that nothing reads.
+
+        Args:
+            least: The least number that Storm is to count; it counts up to two intervals more.
+            interval: Storm counts one of so many emits, drawn at random, as so many. Earlier emits may have begun an interval, of
+                which the rest may count for nothing.
+        """
+        times = -(-least // interval) * interval + interval - 1
+        self.write(times * f'{{"command":"emit","stream":"{SYSTEM_STREAM}",{_ASK}"tuple":["started"]}}\nend\n')
 
     def log(self, message: str, level: int = 2) -> None:
         """Send a line for the worker's log; level 0 is trace, 1 debug, 2 info, 3 warn, 4 error."""

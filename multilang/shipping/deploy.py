@@ -18,24 +18,16 @@ from multilang.shipping.errors import UNREACHABLE, ShippingError, refused
 from multilang.shipping.former import Former, former_of, submit_again
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.nimbus import conf_of
-from multilang.shipping.submit import (
-    SETTLED,
-    beside_name,
-    check_on_cluster,
-    check_ready,
-    is_settled,
-    submit,
-    wait_until_running,
-)
-from multilang.shipping.topology_status import topology_status
+from multilang.shipping.settling import SETTLED, announced_by, has_run, wait_until_running
+from multilang.shipping.submit import beside_name, check_ready, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
+    from multilang.shipping.settling import Outcome
 
 """The conf key with a deployment's own name, drawn at random, by which it knows its topology from all others."""
 
@@ -50,18 +42,16 @@ class Deployed:
     """The outcome of a deployment.
 
     Attributes:
-        runs: Whether the new topology runs.
-        status: Its last status.
+        new: How the wait for the new topology ended.
         former: The one that it replaced; None: there was none.
         rolled_back: Whether the former one runs again; None: it was not submitted again.
         name: The new topology's name.
     """
 
-    runs: bool
-    status: RunStatus
+    new: Outcome
     former: Former | None
+    name: str
     rolled_back: bool | None = None
-    name: str = ""
 
 
 class Running(NamedTuple):
@@ -116,8 +106,8 @@ def deploy(
         drain: Seconds for the tuples in flight; None: the running one's message timeout, after which each is acked or
             failed.
         timeout: Seconds for the new one to run, and for the former one to run again.
-        settled: Seconds for which the new one must have run without an error; the time that its slowest component takes
-            to start belongs to them.
+        settled: Seconds for which the new one must run without an error, from the moment when all of its tasks are known to have
+            started.
         credentials: Storm's credentials of the topology; a former one that is submitted again gets them, too, since
             its own can't be read.
         jars: Jars whose classes are added.
@@ -135,13 +125,12 @@ def deploy(
     shipment = with_java(shipment, jars)
     shipment.jar(jars)
     check_ready(nimbus, shipment, credentials)  # all that can be refused is refused while the former one runs
-    check_on_cluster(nimbus, shipment.topology)
     found = find(nimbus, name, settled, say)
     if found.former is None:
         say(f"no topology {name!r} runs on {nimbus.address} yet")
         submit(nimbus, shipment, active=active is not False, credentials=credentials, jars=jars)
         say(f"{name!r} was submitted")
-        return Deployed(*wait_until_running(nimbus, name, timeout, settled=settled), None, name=name)
+        return Deployed(wait_until_running(nimbus, name, timeout, settled), None, name)
     former = found.former
     work = _Deployment(
         nimbus,
@@ -169,7 +158,7 @@ def find(nimbus: Nimbus, name: str, settled: float, say: Callable[[str], None]) 
     Args:
         nimbus: The connection.
         name: The topology's name.
-        settled: Seconds after which a new topology without an error counts as running.
+        settled: Seconds for which a new topology's workers must have been up.
         say: Called with a sentence on what was found and done.
 
     Raises:
@@ -262,12 +251,12 @@ class _Deployment:
         with self._or_restore("the new one can't be submitted", lambda: self._restore(name)):
             self._submit(shipment, jars, self._active)
             self._say(f"the new one was submitted{'' if self._active else ', inactive'}")
-            runs, status = wait_until_running(self._nimbus, name, self._timeout, settled=self._settled)
-        if runs:
+            new = wait_until_running(self._nimbus, name, self._timeout, self._settled)
+        if new.runs:
             store.forget(self._own(), self._name)
-            return Deployed(True, status, self._former, name=name)
-        self._say("the new one does not run")
-        return Deployed(False, status, self._former, self._restore(name), name)
+            return Deployed(new, self._former, name)
+        self._say(f"the new one does not run: {new.problem}")
+        return Deployed(new, self._former, name, self._restore(name))
 
     def beside(self, shipment: Shipment, jars: Sequence[Path]) -> Deployed:
         """Start the new one's workers while the former one works; end that one, and let the new one emit.
@@ -280,8 +269,8 @@ class _Deployment:
         with self._or_restore("the new one can't be started", lambda: self._go_back(other)):
             self._submit(new, jars, active=False)
             self._say(f"the new one was submitted beside it as {other!r}, inactive")
-            runs, status = wait_until_running(nimbus, other, self._timeout, settled=0)
-            if runs:
+            outcome = wait_until_running(nimbus, other, self._timeout, settled=0)
+            if outcome.runs:
                 self._stop(_id_of(former))
                 self._ended = True
                 _kill(self._own(), _id_of(former))
@@ -290,13 +279,12 @@ class _Deployment:
                     time.sleep(self._release)
                     self._own().activate(other)
                     self._say(f"{other!r} emits")
-                settled = time.monotonic() + self._settled
-                runs, status = wait_until_running(nimbus, other, self._timeout, not_before=settled)
-        if not runs:
-            self._say("the new one does not run")
-            return Deployed(False, status, former, self._go_back(other), other)
+                outcome = wait_until_running(nimbus, other, self._timeout, self._settled)
+        if not outcome.runs:
+            self._say(f"the new one does not run: {outcome.problem}")
+            return Deployed(outcome, former, other, self._go_back(other))
         store.forget(self._own(), self._name)
-        return Deployed(True, status, former, name=other)
+        return Deployed(outcome, former, other)
 
     def _own(self) -> Nimbus:
         """Return the connection for the next change. Raises ShippingError if another deployment has begun."""
@@ -391,7 +379,7 @@ class _Deployment:
             ) from error
         self._say("the former one was submitted again")
         store.forget(self._own(), self._name)
-        return wait_until_running(self._nimbus, self._former.name, self._timeout)[0]
+        return wait_until_running(self._nimbus, self._former.name, self._timeout, self._settled).runs
 
 
 def _alive(nimbus: Nimbus, name: str) -> list[Any]:
@@ -404,8 +392,7 @@ def _runs(nimbus: Nimbus, found: Any, settled: float, active: bool) -> bool:
     """Return whether a topology runs as it should. ``found``: Storm's TopologySummary."""
     if active and found.status != "ACTIVE":
         return False
-    status = topology_status(nimbus.topology(found.name))
-    return not status.errors and is_settled(status, settled)
+    return has_run(nimbus.topology(found.name), announced_by(nimbus, found.id), settled)
 
 
 def _id_of(found: Any) -> Running:

@@ -1,39 +1,35 @@
-"""Submitting a topology to a cluster, and waiting until it runs."""
+"""Submitting a topology to a cluster."""
 
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
 from multilang.protocol.codec import dumps
-from multilang.settings import STORED_NAME
+from multilang.settings import ANNOUNCED, STORED_NAME
 from multilang.shipping.blobs import check_map
 from multilang.shipping.conf import KRYO, storm_conf
 from multilang.shipping.credentials import credentials_of, with_zookeeper_login
 from multilang.shipping.errors import ShippingError, refused
 from multilang.shipping.java_objects import with_java
 from multilang.shipping.nimbus import conf_of, nimbus_conf
+from multilang.shipping.settling import announcements
 from multilang.shipping.shippable import check_can_run
 from multilang.shipping.thrift_topology import storm_topology
 from multilang.shipping.thrift_types import types
-from multilang.shipping.topology_status import least_uptime, topology_status
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any
 
-    from multilang.engine.status import RunStatus
     from multilang.shipping.jar import Shipment
     from multilang.shipping.nimbus import Nimbus
     from multilang.shipping.storm_yaml import Address
-    from multilang.topology import Topology
 
 OLDEST_STORM = (2, 6)  # the first with json-smart as JSON parser, whose classes shipping.conf names
 SKIP_MISSING = "topology.skip.missing.kryo.registrations"
-SETTLED = 5  # seconds that every executor must have been up; one that dies at its start ends its worker
-_POLL = 0.5  # seconds
+_SAMPLE_RATE = "topology.stats.sample.rate"
 
 
 def submit(
@@ -73,7 +69,6 @@ def submit(
             f"topology {topology.name!r} runs already on {nimbus.address}, as {beside_name(topology.name)!r}; replace it (--replace, "
             "or multilang deploy)",
         )
-    check_on_cluster(nimbus, topology)
     thrift = types()
     status = thrift.TopologyInitialStatus
     location = nimbus.upload(shipment.jar(jars))
@@ -119,6 +114,7 @@ def check_ready(
         ShippingError: Thrift can't express the topology, or the cluster's Storm is too old, or a plugin of
             ``topology.auto-credentials`` can't be met.
         ShippingError: A blob that the topology maps does not exist.
+        ShippingError: A component can't run with its conf and the cluster's, which holds where the topology sets nothing.
     """
     check_complete(shipment)
     topology = shipment.topology
@@ -129,20 +125,10 @@ def check_ready(
     check_version(summary, conf, nimbus.address)
     mapped = conf.get("topology.blobstore.map")
     check_map(nimbus, mapped if isinstance(mapped, dict) else ())
+    of_cluster = nimbus_conf(nimbus)
+    check_can_run(topology, of_cluster)
+    conf[ANNOUNCED] = announcements(shipment, {**of_cluster, **conf}[_SAMPLE_RATE])
     return structure, conf, creds, summary
-
-
-def check_on_cluster(nimbus: Nimbus, topology: Topology) -> None:
-    """Check each component against the conf that it will have: the topology's, and the cluster's where that sets nothing.
-
-    Args:
-        nimbus: The connection.
-        topology: The topology.
-
-    Raises:
-        ShippingError: A component can't run with it.
-    """
-    check_can_run(topology, nimbus_conf(nimbus))
 
 
 def check_complete(shipment: Shipment) -> None:
@@ -162,46 +148,3 @@ def check_version(summary: Any, conf: Mapping[str, Any], address: Address) -> No
         f"that lack the classes that {KRYO} names and die of it. {SKIP_MISSING}=true submits to it all the same; what is "
         "different there is in the manual, docs/shipping.md, under 'Versions of Storm'"
     )
-
-
-def is_settled(status: RunStatus, settled: float) -> bool:
-    """Return whether every executor has been up for some seconds. ``settled``: the seconds."""
-    return bool(status.components) and not status.missing and least_uptime(status) >= settled
-
-
-def wait_until_running(
-    nimbus: Nimbus,
-    name: str,
-    timeout: float,
-    progress: Callable[[RunStatus], None] = lambda _: None,
-    settled: float = SETTLED,
-    not_before: float = 0.0,
-) -> tuple[bool, RunStatus]:
-    """Wait until every executor has been up for some seconds, or an error is reported.
-
-    Args:
-        nimbus: The connection.
-        name: The topology's name.
-        timeout: The longest wait in seconds.
-        progress: Called with each new status.
-        settled: The seconds for which every executor must have been up. Storm counts from the start of the executor,
-            whose Python process may take some of them to start and to fail.
-        not_before: The time, by the monotonic clock, before which it does not count as running.
-
-    Returns:
-        Whether the topology runs without errors, and its last status.
-
-    Raises:
-        ShippingError: Nimbus can't be reached, or the topology has ended.
-    """
-    deadline = time.monotonic() + timeout
-    while True:
-        status = topology_status(nimbus.topology(name))
-        progress(status)
-        if status.errors:
-            return False, status
-        if is_settled(status, settled) and time.monotonic() >= not_before:
-            return True, status
-        if time.monotonic() > deadline:
-            return False, status
-        time.sleep(_POLL)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from multilang.component.errors import ConfigError
 from multilang.helpers.dotted import by_dotted_name
 from multilang.protocol.codec import loads
-from multilang.settings import MARKS, PARENT, POSITIONS, STORE, TRACE
+from multilang.settings import MARKS, OWN_STORE, PARENT, POSITIONS, STORE, TRACE
 from multilang.state.provider import StateProvider
 from multilang.state.serializers import JsonSerializer, serializer
 from multilang.state.settings import CONFIG, PROVIDER
 from multilang.state.steps import traced
 from multilang.store.errors import StateError
 from multilang.store.opening import own_class, store_class
+from multilang.store.settings import own_store, store_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def provider_of(conf: Mapping[str, Any]) -> StateProvider:
     """Return the provider that ``topology.state.provider`` names.
 
     Without that setting the states are in ``multilang.store``. Without that they are in an SQLite file on the embedded
-    cluster, and in memory on Storm.
+    cluster, and in memory on Storm. In a simulated run they are in its own store, unless it was given a provider.
     """
     return provider_from(provider_class(conf), conf)
 
@@ -53,9 +54,11 @@ def provider_class(conf: Mapping[str, Any]) -> type[StateProvider]:
         ConfigError: The name is not that of a StateProvider.
     """
     name = conf.get(PROVIDER)
+    if isinstance(name, str) and _OURS.get(name) != MEMORY and own_store(conf, PROVIDER, CONFIG):
+        name = None
     if name is None:
         local = SQLITE if conf.get(PARENT) == "local" else MEMORY
-        name = local if conf.get(STORE) is None else _STORE
+        name = local if conf.get(STORE) is None and conf.get(OWN_STORE) is None else _STORE
     if not isinstance(name, str):
         raise ConfigError(f"{PROVIDER} is {name!r}; use a class by its dotted name, or one of {', '.join(_OURS)}")
     found = _load(_OURS.get(name, name))
@@ -88,7 +91,8 @@ def store_or_provider(conf: Mapping[str, Any]) -> type[Store | StateProvider]:
         ConfigError: The conf names none.
     """
     found = provider_class(conf)
-    return store_class(conf[STORE]) if found is by_dotted_name(_STORE) else found
+    url = store_url(conf) if found is by_dotted_name(_STORE) else None
+    return found if url is None else store_class(*url)
 
 
 def check_config(conf: Mapping[str, Any], durable: bool) -> None:
@@ -169,6 +173,8 @@ def _config(conf: Mapping[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"{CONFIG} is not JSON: {problem}") from None
     if not isinstance(value, dict):
         raise ConfigError(f'{CONFIG} is a JSON object, such as {{"path": "state.sqlite"}}, not {value!r}')
+    if own_store(conf, PROVIDER, CONFIG):
+        return {member: each for member, each in value.items() if member in _SERIALIZERS}
     return value
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from multilang.store.interface import Store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
-    from typing import Any
+    from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+    from typing import Any, ClassVar
 
     from multilang.store.interface import Rows
 
@@ -71,6 +72,27 @@ class MemoryStore(Store):
 
     def describe(self) -> str:
         return "memory of this process"
+
+
+class SimulatedStore(MemoryStore):
+    """The rows of a simulated run: all of its tasks share them, and they end with it. ``simulated_url`` has its URL."""
+
+    durable = True
+    local = True
+    _first: ClassVar[MutableMapping[str, SimulatedStore]] = WeakValueDictionary()
+
+    def __init__(self, url: str, conf: Mapping[str, Any] | None = None, setting: str = "") -> None:
+        super().__init__(url, conf, setting)
+        self._shared = first = self._first.setdefault(url, self)
+        self._lock, self._places = first._lock, first._places
+
+    def describe(self) -> str:
+        return "memory of the simulated run"
+
+
+def simulated_url(run: int) -> str:
+    """Return the URL of a simulated run's own store in this process. ``run``: the run's number."""
+    return f"{SimulatedStore.__module__}.{SimulatedStore.__qualname__}:{run}"
 
 
 def _put(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:

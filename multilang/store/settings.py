@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from multilang.helpers import private
-from multilang.settings import PARENT, STORE, STORED_NAME
+from multilang.settings import OWN_STORE, PARENT, STORE, STORED_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +22,35 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
 
     Returns:
         Without any of these keys, the topology's own SQLite file where it runs on this machine or on Spark; None on a cluster.
+        A simulated run has a store of its own instead.
     """
     for setting in (*settings, STORE):
         if conf.get(setting) is not None:
-            return conf[setting], setting
+            found = conf[setting]
+            own = (
+                None if found == "memory:" else own_store(conf, setting)
+            )  # what ends with its task is a run's own anyway
+            return own or found, setting
+    own = own_store(conf)
+    if own is not None:
+        return own, STORE
     if conf.get(PARENT) in ("local", "spark"):
         return f"sqlite://{state_file(stored_name(conf))}", settings[0] if settings else STORE
     return None
+
+
+def own_store(conf: Mapping[str, Any], *settings: str) -> str | None:
+    """Return the URL of a simulated run's own store, which takes the place of what the topology names.
+
+    Args:
+        conf: The conf.
+        settings: The keys that name the place; if the run was given one of them, it is used.
+
+    Returns:
+        None for any other run, and if the place is to be used.
+    """
+    own = conf.get(OWN_STORE)
+    return None if own is None or not set(settings).isdisjoint(own["given"]) else own["url"]
 
 
 def place_of(*names: str) -> str:

@@ -9,8 +9,9 @@ from multilang.component.wrapper import Wrapper, innermost
 from multilang.coordination import BatchCollector, CoordinatedBolt
 from multilang.helpers.closing import close_all
 from multilang.protocol.codec import loads
-from multilang.settings import TRACE
+from multilang.settings import STORE, TRACE, TRANSACTIONS
 from multilang.state.steps import Steps
+from multilang.store.settings import own_store
 from multilang.transactional.attempt import TransactionAttempt
 from multilang.transactional.executors import emitter_of
 from multilang.transactional.names import COMMIT_STREAM, ID
@@ -100,12 +101,18 @@ class TransactionalBolt(_Attempts):
         bolt = innermost(self)
         bolt.check_start(conf)
         for found in maps_of(bolt):
-            found.backing.check()
             if self.opaque:
                 found.check_opaque()
-            found.check_owner(conf.get(ID))
+            if own_store(conf, STORE, TRANSACTIONS) is None:
+                found.backing.check()
+                found.check_owner(conf.get(ID))
 
     def start(self, collector: BoltCollector, conf: dict[str, Any], context: Context) -> Execute:
+        own = own_store(conf, STORE, TRANSACTIONS)
+        if own is not None:
+            from multilang.transactional.maps.base import move_maps
+
+            move_maps(innermost(self), own)
         execute = super().start(collector, conf, context)
         if self.id_stream is not None and TRACE in conf:
             self._trace(conf, context)

@@ -7,7 +7,7 @@ from multilang.settings import TRANSACTIONS, value
 from multilang.state.providers import texts
 from multilang.store import opening
 from multilang.store.claims import check_free_for
-from multilang.store.settings import place_of, state_file, store_url, stored_name
+from multilang.store.settings import own_store, place_of, state_file, store_url, stored_name
 from multilang.transactional.names import ID, is_id
 from multilang.transactional.state import TransactionalState, what_of
 
@@ -71,6 +71,9 @@ def store_of(conf: Mapping[str, Any]) -> tuple[Any, str]:
     name = value(conf, TRANSACTIONS)
     if name is None:
         return store_url(conf) or ("zookeeper:", TRANSACTIONS)
+    own = own_store(conf, TRANSACTIONS)
+    if own is not None:
+        return own, TRANSACTIONS
     if name == "sqlite":
         return f"sqlite://{state_file(stored_name(conf))}", TRANSACTIONS
     return (name if ":" in name else f"{name}:"), TRANSACTIONS

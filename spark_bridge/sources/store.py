@@ -21,7 +21,7 @@ from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
 from multilang.store.interface import Store, ignore
 from multilang.store.opening import open_store
-from multilang.store.settings import state_file, url_of
+from multilang.store.settings import own_store, state_file, url_of
 from spark_bridge.sources.source import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
@@ -232,11 +232,14 @@ def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:
 
     Args:
         store: The store that the spout was given: an object, a URL, or the path of an SQLite file. None: the one that the conf
-            names, or else one SQLite file for all topologies of this user on this machine.
+            names, or else one SQLite file for all topologies of this user on this machine. A simulated run has its own.
         conf: The topology's conf.
     """
     if isinstance(store, Store):
         return store
+    own = own_store(conf, STORE, COMMON)
+    if own is not None:
+        return open_store(own)
     if store is None:
         store = conf.get(STORE)
     if store is not None:

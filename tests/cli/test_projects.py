@@ -57,6 +57,25 @@ def test_a_new_project_runs_at_once_and_from_a_folder_below(made: Path, tmp_path
         assert document["reliability"]["acked"] >= 5
 
 
+def test_the_simulated_run_of_the_tutorial_loses_nothing_and_is_the_same_after_a_real_one(
+    made: Path, tmp_path: Path
+) -> None:
+    def run(*options: str) -> str:
+        words = ("-q", "-c", "my_clicks.visits=1000", "--top", "count:page:visits", *options)
+        shown = multilang("run", *words, cwd=made, MULTILANG_STATE_HOME=str(tmp_path))
+        assert shown.returncode == 0, shown.stderr
+        return shown.stdout
+
+    simulated = ("--mode", "simulated", "--faults", "--seed", "7")
+    first = run(*simulated)
+    assert ", 0 lost; " in first
+    visits = {page: int(number) for page, number in re.findall(r"^(/\w+) +(\d+)$", first, re.MULTILINE)}
+    assert 1000 <= sum(visits.values()) < 1200, "each was counted, and some again after a fault"
+    assert [*tmp_path.iterdir()] == []
+    run("--mode", "inprocess", "-c", "my_clicks.visits.per.second=100000")
+    assert run(*simulated) == first
+
+
 def test_a_new_project_is_as_ruff_would_write_it(made: Path) -> None:
     ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "E,F,I,W,UP,B", "--line-length", "120"]
     shown = subprocess.run([*ruff, made], capture_output=True, text=True, cwd=made)

@@ -61,6 +61,12 @@ def test_what_timed_out_is_told_apart_from_what_a_bolt_failed(mode: str) -> None
     assert document["components"]["numbers"]["timed_out"] == 3
 
 
+def test_a_time_in_which_no_component_starts_makes_the_status_3() -> None:
+    document = figures(topology("small"), "--for", "0.01")
+    assert (document["status"], document["end"]) == (3, "not-started")
+    assert document["problem"] == "no component had started after 0.01 s; give them more time with --for"
+
+
 @EVERY_MODE
 def test_a_component_that_never_starts_makes_the_status_3_and_is_named(mode: str) -> None:
     document = figures(topology("dies"), "--mode", mode)

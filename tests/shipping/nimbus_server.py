@@ -32,9 +32,11 @@ class NimbusServer:
         blobs: By key.
         left: The number of calls until it is gone; None: it stays.
         calls: The names of all calls.
+        version: Storm's version.
     """
 
     def __init__(self) -> None:
+        self.version = "2.8.3"
         self.topologies: dict[str, dict[str, Any]] = {}
         self.blobs: dict[str, bytes] = {}
         self.left: int | None = None
@@ -63,11 +65,11 @@ class NimbusServer:
                 thrift.TopologySummary(id=each["id"], name=name, status=each["status"], **counts)
                 for name, each in self.topologies.items()
             ],
-            nimbuses=[thrift.NimbusSummary(host="a", port=1, uptime_secs=1, isLeader=True, version="2.8.3")],
+            nimbuses=[thrift.NimbusSummary(host="a", port=1, uptime_secs=1, isLeader=True, version=self.version)],
         )
 
     def getNimbusConf(self) -> str:
-        return json.dumps({"storm.cluster.mode": "distributed"})
+        return json.dumps({"storm.cluster.mode": "distributed", "topology.stats.sample.rate": 0.05})
 
     def getTopologyInfo(self, id: str) -> Any:
         thrift = types()
@@ -80,7 +82,7 @@ class NimbusServer:
             port=6700,
             uptime_secs=100,
             stats=thrift.ExecutorStats(
-                emitted={":all-time": {}},
+                emitted={":all-time": {"__system": 20} if each["status"] == "ACTIVE" else {}},
                 transferred={":all-time": {}},
                 specific=thrift.ExecutorSpecificStats(
                     bolt=thrift.BoltStats(acked={}, failed={}, process_ms_avg={}, executed={}, execute_ms_avg={})

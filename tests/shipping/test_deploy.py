@@ -85,7 +85,7 @@ def test_the_first_is_submitted_and_the_second_takes_its_place(server: NimbusSer
     assert put(address, "one").former is None
     jar = next(iter(server.blobs.values()))
     done = put(address, "two")
-    assert done.runs
+    assert done.new.runs
     assert done.former is not None
     assert done.former.conf["test.version"] == "one"
     assert done.former.jar == jar
@@ -97,8 +97,8 @@ def test_what_does_not_run_is_replaced_by_the_former_one_as_it_was(server: Nimbu
     put(address, "one")
     before = server.topologies[NAME]["structure"]
     done = put(address, "broken")
-    assert (done.runs, done.rolled_back) == (False, True)
-    assert done.status.errors[0].message.startswith("ValueError: it does not start")
+    assert (done.new.runs, done.rolled_back) == (False, True)
+    assert done.new.status.errors[0].message.startswith("ValueError: it does not start")
     assert server.versions() == [(NAME, "one", "ACTIVE")]
     assert server.topologies[NAME]["structure"] == before
     assert forgotten(server)
@@ -142,7 +142,7 @@ def test_a_topology_that_only_has_such_a_name_is_another_one(server: NimbusServe
 def test_blue_comes_back_where_green_does_not_run(server: NimbusServer, address: Address) -> None:
     put(address, "one")
     done = put(address, "broken", beside=True)
-    assert (done.runs, done.rolled_back) == (False, True)
+    assert (done.new.runs, done.rolled_back) == (False, True)
     assert server.versions() == [(NAME, "one", "ACTIVE")]
     assert forgotten(server)
 
@@ -429,7 +429,7 @@ def test_the_command_line_tells_how_it_ended(server: NimbusServer, address: Addr
     def run(command: str, *options: str) -> subprocess.CompletedProcess[str]:
         return multilang(command, "shop.py", "--nimbus", address, *options, cwd=tmp_path)
 
-    first = run("submit", "--replace")
+    first = run("deploy", "--settled", "0")
     assert (first.returncode, first.stdout.splitlines()[-1]) == (0, "it runs: 1 task of 1 component in 1 worker")
     again = run("submit", "--replace", "-c", "test.broken=ValueError: it does not start")
     assert again.returncode == 4

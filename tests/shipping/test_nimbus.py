@@ -12,8 +12,8 @@ import pytest
 from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.nimbus import Nimbus
 from multilang.shipping.storm_yaml import Address
-from multilang.shipping.thrift_types import types
 from tests.cli.command import ROOT, multilang
+from tests.shipping.nimbus_server import NimbusServer, serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,25 +118,10 @@ def test_a_storm_that_is_too_old_is_refused_before_anything_is_sent(
     version: str, options: tuple[str, ...], said: str
 ) -> None:
     """The topology that runs already is what is looked at next."""
-    thrift = types()
-    from thriftpy2.protocol import TBinaryProtocolFactory
-    from thriftpy2.thrift import TProcessor
-    from thriftpy2.transport import TFramedTransportFactory, TSocket
-
-    class Cluster:
-        def getClusterInfo(self) -> object:
-            leader = thrift.NimbusSummary(host="a", port=1, uptime_secs=1, isLeader=True, version=version)
-            counts = {"num_tasks": 1, "num_executors": 1, "num_workers": 1, "uptime_secs": 1}
-            there = thrift.TopologySummary(id="w-1", name="word-count", status="ACTIVE", **counts)
-            return thrift.ClusterSummary(supervisors=[], topologies=[there], nimbuses=[leader])
-
-    def answer(connection: socket.socket) -> None:
-        protocol = TBinaryProtocolFactory().get_protocol(
-            TFramedTransportFactory().get_transport(TSocket(sock=connection))
-        )
-        TProcessor(thrift.Nimbus, Cluster()).process(protocol, protocol)
-
-    with listening(answer) as address:
+    server = NimbusServer()
+    server.version = version
+    server.topologies["word-count"] = {"id": "w-1", "status": "ACTIVE"}
+    with serving(server) as address:
         shown = multilang("submit", ROOT / "examples" / "word_count.py", "--nimbus", address, *options)
     assert shown.returncode == 2
     assert said in shown.stderr

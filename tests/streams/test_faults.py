@@ -22,7 +22,7 @@ def ends(build, until=None, conf=None, mode="simulated", errors=0, state=False):
     s = StreamBuilder(state=state)
     names = build(s) or ["end"]
     topology = s.build("faults", {"topology.message.timeout.secs": 600, **(conf or {})})
-    with LocalCluster(mode, seed=1) as cluster:
+    with LocalCluster(mode, conf=conf, seed=1) as cluster:
         run = cluster.submit(topology, capture=names)
         if until is None:
             run.wait(timeout=patient(60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 
 from multilang.store.opening import open_store
 from multilang.store.settings import place_of
@@ -72,6 +73,13 @@ class Backing:
         before = {key: was for key, was, _ in rows}
         changes = {key: value for key, was, value in rows if value != was}
         return self.store.compare_and_write(self._place, {_TABLE: before}, {_TABLE: changes})
+
+    def moved(self, store: str) -> Backing:
+        """Return a backing like this one in another store, at a place that no other map has there. ``store``: its URL."""
+        moved = copy(self)
+        moved.store = open_store(store)
+        moved._place = place_of("map", self.store.url, self.name)
+        return moved
 
     def check(self) -> None:
         """Check that the store can be used. Called before the embedded cluster starts a topology.

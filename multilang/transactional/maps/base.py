@@ -9,6 +9,7 @@ but the newest. The row is in the same place as the values, and is removed with 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import partial
 from typing import ClassVar
 
@@ -329,6 +330,21 @@ def _encoded(key: Any, stored: Stored) -> bytes:
     if reason is not None:
         raise ValueError(f"the new value of {key!r} can't be stored: {reason}")
     return dumps(stored).encode()
+
+
+def move_maps(component: Any, store: str) -> None:
+    """Give a task's component, in the place of its maps, empty ones in a simulated run's own store.
+
+    Args:
+        component: The component; maps of its classes are among its own then. Maps that live in memory anyway stay.
+        store: The URL of the store.
+    """
+    for owner in (*reversed(type(component).__mro__), component):
+        for name, found in [*getattr(owner, "__dict__", {}).items()]:
+            if isinstance(found, UpdateMap) and found.backing.durable:
+                moved = copy(found)
+                moved.backing = found.backing.moved(store)
+                setattr(component, name, moved)
 
 
 def maps_of(component: Any) -> Iterator[UpdateMap]:

@@ -18,11 +18,13 @@ class Checked(BasicBolt):
     output_fields = ["n"]
 
     def initialize(self, conf: dict[str, Any], context: Context) -> None:
-        if conf["test.version"] == "broken":
-            raise ValueError("this version does not start")
+        self.broken, self.first = conf["test.version"] == "broken", context.task_index == 0
 
     def process(self, tup: Tuple) -> None:
-        self.emit([tup["n"]])
+        if not self.broken:
+            self.emit([tup["n"]])
+        elif self.first:
+            raise ValueError("this version takes no tuple")
 
 
 class Count(StatefulBasicBolt):
@@ -43,13 +45,14 @@ class Count(StatefulBasicBolt):
 
 builder = TopologyBuilder()
 builder.set_spout("ticks", Ticks)
-builder.set_bolt("checked", Checked).shuffle_grouping("ticks")
+builder.set_bolt("checked", Checked, parallelism=2, tasks=3).shuffle_grouping("ticks")
 builder.set_bolt("count", Count).shuffle_grouping("checked")
 topology = builder.build(
     "deployed",
     conf={
         "topology.max.spout.pending": 5,
         "topology.message.timeout.secs": 10,
+        "topology.stats.sample.rate": 0.05,
         "topology.state.provider": "sqlite",
         "topology.state.checkpoint.interval.ms": 200,
     },
