@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         @property
         def tasks(self) -> Sequence[Any]: ...
         @property
-        def kinds_of_errors(self) -> Sequence[tuple[Any, int]]: ...
+        def kinds_of_errors(self) -> Sequence[tuple[Any, int, float]]: ...
         @property
         def waiting_for(self) -> Sequence[str]: ...
         @property
@@ -88,8 +88,9 @@ class StatusSource:
                     fatal=each.fatal,
                     at=each.at,
                     times=times,
+                    first_at=None if times == 1 else first_at,
                 )
-                for each, times in run.kinds_of_errors
+                for each, times, first_at in run.kinds_of_errors
             ),
             checkpoint=run.checkpoint,
             history=self._recorder.history(),
