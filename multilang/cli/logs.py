@@ -27,6 +27,7 @@ from multilang.shipping.worker_logs import (
     FollowedFile,
     FollowedLogviewer,
     WorkerPlace,
+    followed,
     local_folder,
     local_workers,
     newest_folder,
@@ -145,17 +146,10 @@ class _Cluster:
             return None
         if info.id != self._id:
             return None  # another one of the same name
-        places = workers(info)
-        # If the workers are on several hosts, a folder on this machine has the logs of only one of them.
-        here = local_folder(self._conf, info.id) if len({each.host for each in places}) <= 1 else None
-        if here is not None:
-            return {
-                f"{worker.host or 'ended'}:{worker.port}": FollowedFile(path)
-                for worker, path in local_workers(here, places)
-            }
-        self.poll = _POLL_LOGVIEWER
-        port = self._conf.get("logviewer.port") or LOGVIEWER_PORT
-        return {f"{each.host}:{each.port}": FollowedLogviewer(each, info.id, port) for each in places}
+        found = followed(info, self._conf)
+        if any(isinstance(each, FollowedLogviewer) for each in found.values()):
+            self.poll = _POLL_LOGVIEWER
+        return found
 
 
 def _shown(logs: _Folder | _Cluster, chosen: Chosen, lines: int, follow: bool) -> int:

@@ -7,6 +7,7 @@ Storm's page, in milliseconds.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from multilang.topology.model import ComponentSpec
 
+_NUMBER = re.compile(r"\d+")
 VERSION = 1
 """The version of the JSON document; it changes when a key is renamed, dropped, or gets another meaning."""
 
@@ -379,8 +381,14 @@ def work_done(
     return acked if acked or failed or pending else emitted
 
 
+def error_kind(message: str) -> str:
+    """Return what an error shares with others of its kind: a traceback's places, or else the text without numbers."""
+    kind = kind_of(message)
+    return kind if "\nTraceback" in message else _NUMBER.sub("", kind)
+
+
 def by_kind(
-    errors: Iterable[RunError], kind_of: Callable[[RunError], str] = lambda each: kind_of(each.message)
+    errors: Iterable[RunError], kind_of: Callable[[RunError], str] = lambda each: error_kind(each.message)
 ) -> tuple[RunError, ...]:
     """Return the last error of each kind with the number of its kind, the newest last.
 

@@ -142,6 +142,7 @@ def _task(info: Any, stats: TaskStats, rates: Rates) -> TaskStatus:
         through=info.id,
         alive=info.alive,
         where=None if info.pid is None else str(info.pid),
+        uptime_secs=info.uptime_secs,
         busy_secs=stats.busy,
         rate=rates.task_rate.get(info.id),
         capacity=rates.task_capacity.get(info.id),

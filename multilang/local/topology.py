@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from multilang.component.base import Component
 from multilang.component.reliable import MAX_SPOUT_PENDING
-from multilang.component.repeats import Repeats, kind_of
+from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.engine.counters import TaskStats, summed
+from multilang.engine.status import error_kind
 from multilang.errors import LocalClusterError
 from multilang.local.acker import acker_counters, renew
 from multilang.local.errors import NotDrainedError
@@ -80,6 +81,7 @@ class TaskInfo:
         restarts: The number of its restarts.
         pid: The id of its process; None when it has none.
         instance: The component, if it is in this process.
+        uptime_secs: Seconds since its process was started; None when it has none.
     """
 
     id: int
@@ -89,6 +91,7 @@ class TaskInfo:
     restarts: int
     pid: int | None = None
     instance: Any = None
+    uptime_secs: float | None = None
 
 
 class LocalTopology(ABC):
@@ -361,7 +364,7 @@ class LocalTopology(ABC):
         self.stats[task.id].errors += 1
         error = TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started)
         self._errors.append(error)
-        kinds, kind = self._kinds_of_errors, (task.component, fatal, kind_of(message))
+        kinds, kind = self._kinds_of_errors, (task.component, fatal, error_kind(message))
         _, times, first_at = kinds.pop(kind, (None, 0, error.at))
         kinds[kind] = error, times + 1, first_at  # the newest kind is the last
         if len(kinds) > MAX_KINDS:

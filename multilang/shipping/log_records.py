@@ -16,9 +16,12 @@ _FIRST = re.compile(
     r"(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[.,]\d{3}\S*) (?P<logger>\S+) (?P<thread>.*?) "
     r"\[(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\] (?P<text>.*)"
 )
-_SHELL_LOG = re.compile(r"ShellLog pid:\d+, name:(\S+) ")  # org.apache.storm.utils.DefaultShellLogHandler
+_SHELL_LOG = re.compile(
+    r"ShellLog pid:(?P<pid>\d+), name:(?P<name>\S+) "
+)  # org.apache.storm.utils.DefaultShellLogHandler
 _PROCESS = re.compile(r"\bpid:\d+, name:([^\s,]+)")
-_THREAD = re.compile(r"Thread-\d+-(.+)-executor\[")
+_THREAD = re.compile(r"Thread-\d+-(.+)-executor\[(?P<first>\d+), (?P<last>\d+)\]")
+_LAUNCHED = re.compile(r"Launched subprocess with pid (\d+)")  # org.apache.storm.task.ShellBolt, and of spouts
 _JAVA = re.compile(r"\s+at [\w.$<>/@]+\(|\s+\.\.\. \d+ (?:more|common frames)|\s*$")
 _CAUSE = re.compile(r"Caused by: |(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error|Throwable)\b")
 
@@ -34,6 +37,7 @@ class Record:
         is_own: True if the component wrote it, and not Storm about it.
         lines: Its text, without Java's stack and the log's prefix of a component's text.
         java: The number of lines of Java's stack that were left out.
+        task: The component's task; None: not known.
     """
 
     time: str
@@ -42,6 +46,7 @@ class Record:
     is_own: bool
     lines: list[str] = field(default_factory=list)
     java: int = 0
+    task: int | None = None
 
     @property
     def text(self) -> str:
@@ -57,6 +62,7 @@ class RecordReader:
 
     def __init__(self) -> None:
         self._last: Record | None = None
+        self._tasks: dict[str, int] = {}  # by the pid
 
     def add(self, lines: Iterable[str]) -> Iterator[Record]:
         """Return the records that are whole after these lines."""
@@ -65,7 +71,7 @@ class RecordReader:
             if first is not None:
                 if self._last is not None:
                     yield self._last
-                self._last = _begun(first)
+                self._last = self._begun(first)
             elif self._last is not None:
                 _continue(self._last, line)
             else:  # of another pattern, or of a record whose beginning was rolled over: shown, whatever it is
@@ -77,15 +83,19 @@ class RecordReader:
         if last is not None:
             yield last
 
-
-def _begun(first: re.Match[str]) -> Record:
-    text = first["text"]
-    own = _SHELL_LOG.match(text)
-    level = {"FATAL": "error"}.get(first["level"], first["level"].lower())
-    if own is not None:
-        return Record(first["time"], level, own[1], True, [text[own.end() :]])
-    named = _PROCESS.search(text) or _THREAD.match(first["thread"])
-    return Record(first["time"], level, named[1] if named else None, False, [text])
+    def _begun(self, first: re.Match[str]) -> Record:
+        text = first["text"]
+        own = _SHELL_LOG.match(text)
+        level = {"FATAL": "error"}.get(first["level"], first["level"].lower())
+        thread = _THREAD.match(first["thread"])
+        task = int(thread["first"]) if thread and thread["first"] == thread["last"] else None
+        if own is not None:
+            of_pid = self._tasks.get(own["pid"])
+            return Record(first["time"], level, own["name"], True, [text[own.end() :]], task=of_pid or task)
+        if task is not None and (launched := _LAUNCHED.match(text)):
+            self._tasks[launched[1]] = task
+        named = _PROCESS.search(text) or thread
+        return Record(first["time"], level, named[1] if named else None, False, [text], task=task)
 
 
 def _continue(record: Record, line: str) -> None:

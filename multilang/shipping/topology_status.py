@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from multilang.component.repeats import kind_of
 from multilang.engine.samples import sample_of_status
 from multilang.engine.status import (
     ComponentStatus,
@@ -18,6 +17,7 @@ from multilang.engine.status import (
     StreamStatus,
     TaskStatus,
     by_kind,
+    error_kind,
     work_done,
 )
 from multilang.exchange.names import STREAM
@@ -42,7 +42,6 @@ _TASK = re.compile(r"[^\n]* in component '[^'\n]*' \(task (\d+)\)")
 _AGAIN = re.compile(
     r" \(as before, (?:once|([\d,]+) times) more in [\d.]+ s; [\d,]+ times in all\)$"
 )  # of component.repeats
-_PID = re.compile(r"\bpid:\d+")
 _TRACEBACK = "Traceback (most recent call last):"
 _GROUPINGS = ("shuffle", "all", "none", "direct", "local_or_shuffle", "custom_serialized")
 
@@ -124,7 +123,7 @@ def component_errors(errors: Iterable[RunError]) -> tuple[RunError, ...]:
 
     def kind(each: RunError) -> str:
         key = each.component, each.message.partition(" in component ")[0]
-        found = kind_of(_PID.sub("", each.message))
+        found = error_kind(each.message)
         if _TRACEBACK in each.message:
             kinds[key] = found
         return kinds.get(key, found)
