@@ -6,23 +6,32 @@ import os
 import select
 import sys
 from _thread import get_ident
-from time import monotonic
+from time import monotonic, time
 
+from multilang.child.calls import LongCalls, long_secs
 from multilang.child.work import Part
 from multilang.component.base import used_metrics
 from multilang.component.repeats import Repeats
+from multilang.component.task_report import TaskReport
+from multilang.settings import METRICS_INTERVAL, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
     from multilang.child.output import Output
+    from multilang.child.wire import Wire
     from multilang.child.work import Work
     from multilang.component.base import Component
+    from multilang.component.metrics import MetricsRegistry
     from multilang.protocol import ChildConnection
 
 GRACE = 5.0  # seconds that the end of the process may take
 _HEARTBEAT_SECS = 0.5  # half of Storm's interval, so that one may be late
+_FIRST_REPORT_SECS = 10.0  # from the start to the first report of the task, unless its interval is shorter
+_LOCAL_REPORT_SECS = 1.0  # between two reports to an embedded cluster
+_SHORTEST_SECS = 0.001  # of an interval
 
 
 class Heartbeats(Part):
@@ -121,24 +130,79 @@ class RepeatedErrors(Part):
         self._repeats.report_rest()
 
 
-class Metrics(Part):
-    """Reports a component's metrics, at their interval and at the end."""
+class Reports(Part):
+    """Reports a component's metrics at their interval, and the task itself (see TaskReport); names calls that take long.
 
-    def __init__(self, component: Component) -> None:
+    A parent on this machine knows already how busy the task is: it gets reports only if there is something else.
+
+    Args:
+        connection: The connection.
+        wire: The wire, which knows how busy the task is.
+        conf: The conf.
+        local: Whether the parent is an embedded cluster.
+    """
+
+    def __init__(self, connection: ChildConnection, wire: Wire, conf: Mapping[str, Any], local: bool) -> None:
+        self._connection = connection
+        self._wire = wire
+        self._secs = _LOCAL_REPORT_SECS if local else float(value(conf, METRICS_INTERVAL))
+        self._local = local
+        self._component: Component | None = None
+        main = get_ident()
+        self._calls = LongCalls(wire.work, lambda: main, self._log, long_secs(conf))
+        self._told_at = monotonic()
+        self._told_busy = 0.0
+        self._due = self._told_at + min(self._secs, _FIRST_REPORT_SECS)
+
+    def watch(self, component: Component) -> None:
+        """Report this component's metrics, too."""
         self._component = component
 
+    @property
+    def due(self) -> float:  # type: ignore[override]
+        """See Part."""
+        metrics = self._metrics
+        if metrics is not None:
+            return min(self._due, metrics.due)
+        return float("inf") if self._local else self._due
+
+    @property
+    def _metrics(self) -> MetricsRegistry | None:
+        return None if self._component is None else used_metrics(self._component)
+
     def look(self, now: float) -> None:
-        metrics = used_metrics(self._component)
+        metrics = self._metrics
         if metrics is not None:
             metrics.report_if_due(now)
-
-    def has_work(self) -> bool:
-        return used_metrics(self._component) is not None
+        has_changed, is_due = self._calls.look(now), now >= self._due
+        if is_due:
+            self._due = now + self._secs
+        if has_changed or (is_due and (metrics is not None or not self._local)):
+            self._tell(now)
 
     def end(self) -> None:
-        metrics = used_metrics(self._component)
-        if metrics is not None:
-            metrics.report()
+        now = monotonic()
+        self._wire.work.look(now)
+        if self._calls.look(now) or self._metrics is not None:
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        busy, metrics, call = self._wire.busy_secs(), self._metrics, self._calls.call
+        if busy == self._told_busy and call is None and not self._local:
+            return  # nothing came since: the parent does not read, as of a spout that is deactivated
+        report = TaskReport(
+            self._connection.task,
+            time(),
+            max(now - self._told_at, _SHORTEST_SECS),
+            busy - self._told_busy if busy >= self._told_busy else busy,  # it counts from the end of the start
+            () if metrics is None else metrics.totals(),
+            None if call is None else (call[0], now - call[1], call[2]),
+        )
+        self._told_at, self._told_busy = now, busy
+        self._connection.log(report.line())
+
+    def _log(self, text: str, _: object) -> None:
+        self._connection.log(f"{self._connection.component} task {self._connection.task} {text}", 3)
 
 
 class Meanwhile(Part):

@@ -159,7 +159,7 @@ class Task:
     def _start(self, find: Callable[[Context], Component]) -> None:
         from multilang.child.garbage import collect_rarely
         from multilang.child.logwatch import watch_logging
-        from multilang.child.parts import Deadline, Metrics, RepeatedErrors
+        from multilang.child.parts import Deadline, RepeatedErrors, Reports
         from multilang.component.spout import Spout
         from multilang.settings import LOG_LEVEL, LOG_LEVELS, PROCESS_TIMEOUT, check, value
 
@@ -168,6 +168,8 @@ class Task:
         collect_rarely()
         check(self._conf)
         parts.append(Deadline(connection, self._output, self._work, float(value(self._conf, PROCESS_TIMEOUT))))
+        reports = Reports(connection, self._wire, self._conf, self._local)
+        parts.append(reports)
         level = LOG_LEVELS[value(self._conf, LOG_LEVEL).lower()]
         watch_logging(connection, level)
         report: Callable[[str], None] = connection.error
@@ -178,7 +180,7 @@ class Task:
         exchange = self._exchange()
         component = find(self._context)
         self._failure = 1
-        parts.append(Metrics(component))
+        reports.watch(component)
         if isinstance(component, Spout):
             self._start_spout(component, exchange, report)
         else:
@@ -235,6 +237,7 @@ class Task:
 
     def _set(self, component: Component, collector: Collector) -> None:
         self._component = component
+        self._work.doing = "initialize"
         self._work.scope = collector.scope
 
     def _catch_signals(self) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from time import sleep
-
 from multilang.component.timers import NEVER
 from multilang.protocol.messages import Ack, Activate, Deactivate, Fail, Next
 
@@ -50,7 +48,7 @@ def spout_commands(
                 wire.flush()
                 work.doing = outer
                 secs = _IDLE_SLEEPS[min(idle, len(_IDLE_SLEEPS) - 1)]
-                sleep(max(0.0, min(secs, timers.next_due - timers.clock.monotonic())) if pending else secs)
+                wire.sleep(max(0.0, min(secs, timers.next_due - timers.clock.monotonic())) if pending else secs)
                 idle += 1
         elif kind is Ack:
             if not collector.acks_at_once:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _TICK = 0.05  # seconds between looks while user code runs: the longest that an emitted tuple waits
 _IDLE_LOOKS = 20  # looks without work, after which it sleeps until it is resumed
+_LONGEST_SECS = 86_400.0  # of a sleep: C takes no number that is much larger
 _ENDS = {2, 15}  # SIGINT and SIGTERM; importing the module for their names would cost time
 _PATIENCE = 2.0  # seconds that a writer of captured text is held up when the parent does not read
 
@@ -124,7 +125,8 @@ class Watchdog:
         held_up = any(stream.is_full for stream in self._captured) and monotonic() - self._written_at < _PATIENCE
         if held_up:
             sleep(_TICK / 5)
-        for fd, _ in poll.poll(None if self.work.parked else _TICK * 1000):
+        secs = max(min(part.due for part in self.parts) - monotonic(), 0.0) if self.work.parked else _TICK
+        for fd, _ in poll.poll(None if secs == float("inf") else min(secs, _LONGEST_SECS) * 1000):
             self.work.parked = False
             if fd == self._wake_up:
                 # A signal's number is read here, too: the main thread may be in C code that does not return.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from _thread import get_ident
 from collections import deque
-from time import monotonic
+from time import monotonic, sleep
 
 from multilang.component.timers import NEVER
 from multilang.protocol.errors import LocalProtocolError, RemoteProtocolError
@@ -102,7 +102,9 @@ class Wire:
         self.closing = False  # no input is handled any more
         self.reports_busy = reports_busy
         self._began = monotonic()
-        self._waited = 0.0  # seconds, for input or for a full pipe
+        # The seconds in which it waited for input or for a full pipe, and the instant since when it waits again. They
+        # are set together, since the watchdog reads them, too.
+        self._waits: tuple[float, float | None] = (0.0, None)
         self._reported_at = 0.0  # the time of the last report to the parent of how long the component was busy
         self._main = get_ident()
         self._buffer = connection.write
@@ -119,9 +121,9 @@ class Wire:
             raise self._failure
         if self._ended:
             raise EndOfInput
-        start = monotonic()
+        start = self._pause()
         data = os.read(self._fd, READ)
-        self._waited += monotonic() - start
+        self._resume(start)
         if not data:
             self._ended = True
             self.connection.receive_data(data)
@@ -131,7 +133,22 @@ class Wire:
 
     def busy_secs(self) -> float:
         """Return the seconds since the component's start in which it waited neither for input nor for a full pipe."""
-        return max(monotonic() - self._began - self._waited, 0.0)
+        waited, since = self._waits
+        return max((monotonic() if since is None else since) - self._began - waited, 0.0)
+
+    def sleep(self, secs: float) -> None:
+        """Wait for nothing but time, which does not count as busy."""
+        start = self._pause()
+        sleep(secs)
+        self._resume(start)
+
+    def _pause(self) -> float:
+        now = monotonic()
+        self._waits = self._waits[0], now
+        return now
+
+    def _resume(self, start: float) -> None:
+        self._waits = self._waits[0] + monotonic() - start, None
 
     def busy_to_report(self) -> float | None:
         """Return ``busy_secs`` if it is time to report it to a local parent, otherwise None."""
@@ -160,7 +177,7 @@ class Wire:
         on_tuple = self.on_tuple
         connection = self.connection
         work = self.work
-        self._began, self._waited = monotonic(), 0.0
+        self._began, self._waits = monotonic(), (0.0, None)
         # A spout reports it with the answer to a command.
         reports_busy = self.reports_busy and self.on_command is _not_a_spout
         blocks = self.blocks
@@ -221,11 +238,11 @@ class Wire:
 
             self._poll = select.poll()
             self._poll.register(self._fd, select.POLLIN)
-        start = monotonic()
+        start = self._pause()
         left = timers.next_due - start
         # Rounded up, since a poll that ends too early would only be repeated.
         ready = self._poll.poll(int(min(left * 1000, _LONGEST_POLL)) + 1 if left > 0 else 0)
-        self._waited += monotonic() - start
+        self._resume(start)
         return bool(ready)
 
     def run_timers(self) -> None:
@@ -294,9 +311,9 @@ class Wire:
             poll.register(self.output.fd, select.POLLOUT)
             if reading and not self._ended and self._failure is None and self._unread < _MAX_BACKLOG:
                 poll.register(self._fd, select.POLLIN)
-            start = monotonic()
+            start = self._pause()
             ready = poll.poll(_PATIENCE)
-            self._waited += monotonic() - start
+            self._resume(start)
             if not ready and not reading:
                 reading = True  # a parent that does not read may be waiting for us to read
                 self._enqueue(self._events)

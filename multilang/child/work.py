@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from time import monotonic
 
+from multilang.protocol.messages import Ack, Activate, Deactivate, Fail, Next, TaskIds, Tuple
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from multilang.component.timers import Scope
 
+_METHODS = {
+    Next: "next_tuple",
+    Ack: "ack",
+    Fail: "fail",
+    Activate: "activate",
+    Deactivate: "deactivate",
+    TaskIds: "on_task_ids",
+}
+
 
 class Part:
-    """A duty of the watchdog thread."""
+    """A duty of the watchdog thread.
+
+    Attributes:
+        due: The instant of monotonic seconds at which it has something to do even if user code rests.
+    """
+
+    due = float("inf")
 
     def look(self, now: float) -> None:
         """Do what is due, in the watchdog's thread; called every 50 ms while user code runs."""
@@ -54,6 +71,14 @@ class Work(Part):
         """Return what user code works on; None if it rests."""
         current = None if self.scope is None else self.scope.current
         return self.doing if current is None else current
+
+    def method(self, work: object) -> str:
+        """Return the name of the method that works on this."""
+        if isinstance(work, Tuple):
+            return "process_tick" if work.is_tick else "process"
+        if isinstance(work, list):  # of Wire.run_timers
+            return f"timer {work[0].name}"
+        return work if isinstance(work, str) else _METHODS.get(type(work), "process")
 
     def begins(self) -> None:
         """Resume the watchdog if it sleeps, since user code begins after a pause."""

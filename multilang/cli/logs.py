@@ -23,14 +23,14 @@ from multilang.shipping.errors import UNREACHABLE, ShippingError
 from multilang.shipping.log_records import LEVELS, RecordReader
 from multilang.shipping.nimbus import nimbus_conf
 from multilang.shipping.worker_logs import (
-    LOGVIEWER_PORT,
     FollowedFile,
     FollowedLogviewer,
     WorkerPlace,
     followed,
-    local_folder,
     local_workers,
+    logviewer_port,
     newest_folder,
+    shared_folder,
     tail_of_file,
     tail_of_logviewer,
     workers,
@@ -228,8 +228,7 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
     info = nimbus.topology(name)
     chosen = workers(info, component)
     conf = nimbus_conf(nimbus)
-    # If the workers are on several hosts, a folder on this machine has the logs of only one of them.
-    here = local_folder(conf, info.id) if len({each.host for each in chosen}) <= 1 else None
+    here = shared_folder(conf, info.id, chosen)
     if here is not None:
         shown = [
             (worker, path) for worker, path in local_workers(here, chosen) if worker in chosen or component is None
@@ -237,7 +236,7 @@ def _from_cluster(nimbus: Nimbus, name: str, component: str | None, lines: int) 
         for worker, path in shown:
             _show(worker, tail_of_file(path, lines))
     else:
-        port = conf.get("logviewer.port") or LOGVIEWER_PORT
+        port = logviewer_port(conf)
         for worker in chosen:
             _show(worker, tail_of_logviewer(worker, info.id, port, lines))
     if not chosen and here is None:

@@ -17,7 +17,7 @@ from multilang.cli.output import echo
 from multilang.cli.report import status_document
 from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
-from multilang.engine.readable import milliseconds, number, per_second
+from multilang.engine.readable import milliseconds, number, per_second, percent
 from multilang.helpers.masked import harmless, masked_text
 from multilang.shipping.topology_status import least_uptime
 
@@ -76,8 +76,8 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     screen = console(sys.stdout)
     screen.print(_components(found, screen))
     show_errors(found)
-    for note in found.notes:
-        echo(note, err=True)
+    for line in (*found.long_calls, *found.notes):
+        echo(harmless(line), err=True)
     return exits.OK
 
 
@@ -155,13 +155,12 @@ def rebalance(name: str, where: str | None, wait: int | None, workers: int | Non
 def _components(status: RunStatus, screen: Console) -> Table:
     """Return the table of a topology's components; on a narrow terminal without what Storm measures in its windows."""
     narrow = screen.width < NARROW
-    more = () if narrow else ("latency", "rate")
+    more = () if narrow else ("latency", "rate", "capacity")
     table = _table("component", "executors", "tasks", "running", "emitted", "acked", "failed", *more)
     for each in status.components:
         numbers = (each.executors, each.tasks, each.up, each.emitted, each.acked, each.failed)
-        table.add_row(
-            each.id, *map(number, numbers), *(() if narrow else (milliseconds(each.latency_ms), per_second(each.rate)))
-        )
+        measured = () if narrow else (milliseconds(each.latency_ms), per_second(each.rate), percent(each.capacity))
+        table.add_row(each.id, *map(number, numbers), *measured)
     return table
 
 

@@ -305,3 +305,9 @@ def made_with(component: Component) -> tuple[tuple[Any, ...], dict[str, Any], di
 def used_metrics(component: Component) -> MetricsRegistry | None:
     """Return a component's metrics; None if it has none so far."""
     return component._metrics
+
+
+def close_metrics(component: Component) -> None:
+    """Report the rest of a component's metrics, once it has ended; a wrapper has none beside those of what it wraps."""
+    if component._metrics is not None and component.wrapped is None:
+        component._metrics.close()

@@ -12,18 +12,21 @@ from _thread import allocate_lock
 from time import monotonic, perf_counter
 
 from multilang.protocol.codec import dumps, reason_against
-from multilang.settings import METRICS_INTERVAL, METRICS_REGISTERED, PROMETHEUS_HOST, PROMETHEUS_PORT, value
+from multilang.settings import METRICS_INTERVAL, METRICS_REGISTERED, PROMETHEUS_HOST, PROMETHEUS_PORT, is_number, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
-    from typing import Any, TypeVar
+    from typing import Any, TypeAlias, TypeVar
 
     from multilang.component.collector import Collector
     from multilang.component.context import Context
+    from multilang.component.prometheus import Endpoint
 
     Metric = TypeVar("Metric", "Counter", "Gauge", "Timer")
+    Total: TypeAlias = tuple[str, str, float, int | None]
+    """A metric's name, kind, value (a timer's in seconds), and a timer's count."""
 
 
 class Counter:
@@ -122,8 +125,33 @@ class Timer:
         return figures
 
 
+def families(tasks: Iterable[tuple[Mapping[str, str], Iterable[Total]]]) -> Iterable[Any]:
+    """Return the totals of tasks as prometheus_client's metric families.
+
+    Args:
+        tasks: The labels of each task, which all have the same names, and its totals.
+    """
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
+
+    kinds: dict[str, Any] = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily, "timer": SummaryMetricFamily}
+    found: dict[tuple[str, str], Any] = {}
+    for labels, totals in tasks:
+        for name, kind, total, count in totals:
+            key = "multilang_" + "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+            family = found.get((key, kind))
+            if family is None:
+                title = f"{key}_seconds" if kind == "timer" else key
+                family = found[key, kind] = kinds[kind](title, name, labels=list(labels))
+            family.add_metric(list(labels.values()), *((total,) if count is None else (count, total)))
+    return found.values()
+
+
 class MetricsRegistry:
-    """A component's metrics by name."""
+    """A component's metrics by name.
+
+    Attributes:
+        due: The instant of the next report, in monotonic seconds.
+    """
 
     def __init__(
         self, collector: Collector, labels: dict[str, str], interval: float, registered: frozenset[str]
@@ -132,7 +160,8 @@ class MetricsRegistry:
         self._interval = interval
         self._registered = registered
         self._metrics: dict[str, Counter | Gauge | Timer] = {}
-        self._due = monotonic() + interval
+        self._endpoint: Endpoint | None = None
+        self.due = monotonic() + interval
         self.labels = labels
 
     @classmethod
@@ -145,9 +174,8 @@ class MetricsRegistry:
         if port is not None:
             from multilang.component.prometheus import Endpoint
 
-            collector.log(
-                f"Prometheus metrics on {Endpoint(registry.families, port, value(conf, PROMETHEUS_HOST)).url}"
-            )
+            registry._endpoint = Endpoint(registry.families, port, value(conf, PROMETHEUS_HOST))
+            collector.log(f"Prometheus metrics on {registry._endpoint.url}")
         return registry
 
     def counter(self, name: str) -> Counter:
@@ -174,32 +202,33 @@ class MetricsRegistry:
         """Return all metrics with their names."""
         return list(self._metrics.items())
 
-    def families(self) -> Iterator[Any]:
-        """Yield the totals of all metrics, as prometheus_client's metric families."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, SummaryMetricFamily
-
-        names = list(self.labels)
-        labels = list(self.labels.values())
+    def totals(self) -> list[Total]:
+        """Return the totals since the task's start; what is no number, such as a gauge without a value, is left out."""
+        found: list[Total] = []
         for name, metric in self.items():
-            key = "multilang_" + "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
             if isinstance(metric, Counter):
-                counter = CounterMetricFamily(key, name, labels=names)
-                counter.add_metric(labels, metric.total)
-                yield counter
-            elif isinstance(metric, Gauge) and metric.value is not None:
-                gauge = GaugeMetricFamily(key, name, labels=names)
-                gauge.add_metric(labels, metric.value)
-                yield gauge
+                found.append((name, metric.kind, metric.total, None))
             elif isinstance(metric, Timer):
-                summary = SummaryMetricFamily(key + "_seconds", name, labels=names)
-                summary.add_metric(labels, metric.total_count, metric.total_sum)
-                yield summary
+                found.append((name, metric.kind, metric.total_sum, metric.total_count))
+            elif metric.value is not None:
+                found.append((name, metric.kind, metric.value, None))
+        return [each for each in found if is_number(each[2]) and reason_against(each[2]) is None]
+
+    def families(self) -> Iterable[Any]:
+        """Return the totals of all metrics, as prometheus_client's metric families."""
+        return families([(self.labels, self.totals())])
 
     def report_if_due(self, now: float) -> None:
         """Report when the interval has passed (``now`` in monotonic seconds)."""
-        if now >= self._due:
-            self._due = now + self._interval
+        if now >= self.due:
+            self.due = now + self._interval
             self.report()
+
+    def close(self) -> None:
+        """Report what is left, and close the endpoint."""
+        self.report()
+        if self._endpoint is not None:
+            self._endpoint.close()
 
     def report(self) -> None:
         """Report everything since the last report."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from multilang.component.base import attach, collector_of, end
+from multilang.component.base import attach, close_metrics, collector_of, end
 from multilang.component.bolt import END, FAIL, FAIL_AND_END, BasicBolt, Bolt
 from multilang.component.errors import ConfigError, FailedException, ReportedFailedException
 from multilang.component.report import report_exception
@@ -52,7 +52,10 @@ def start_bolt(bolt: Bolt, collector: BoltCollector, conf: dict[str, Any], conte
 
 
 def close(component: Component) -> None:
-    """Close ``component``: its timers end, and no tuple is in process any more, so that its emits have no anchors."""
+    """Close ``component``, and report its metrics.
+
+    Its timers end, and no tuple is in process any more, so that its emits have no anchors.
+    """
     scope = collector_of(component).scope
     scope.leave_tuple()
     scope.timers.cancel_all()
@@ -60,6 +63,7 @@ def close(component: Component) -> None:
         end(component)
     finally:
         scope.timers.cancel_all()  # those that it set in close
+        close_metrics(component)
 
 
 def _connect(component: Any, collector: Any, conf: dict[str, Any], context: Context) -> None:

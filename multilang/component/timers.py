@@ -97,13 +97,18 @@ class TimerHandle:
     def __reduce__(self) -> tuple[Any, ...]:
         return TimerHandle, ()  # elsewhere, or later, it is a timer that is over
 
+    @property
+    def name(self) -> str:
+        """The name of what it calls."""
+        callback: Any = getattr(self.callback, "func", self.callback)  # of a functools.partial
+        name: str = getattr(callback, "__qualname__", type(callback).__name__)
+        return name
+
     def __repr__(self) -> str:
         if self.callback is None or self._timers is None:
             return "<timer, over>"
-        callback: Any = getattr(self.callback, "func", self.callback)  # of a functools.partial
-        name = getattr(callback, "__qualname__", type(callback).__name__)
         every = "" if self._every is None else f", every {self._every:g} s"
-        return f"<timer {name}{every}>"
+        return f"<timer {self.name}{every}>"
 
 
 class TaskTimers:

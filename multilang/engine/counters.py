@@ -9,8 +9,10 @@ from multilang.engine.quantiles import bin_of, quantiles
 from multilang.engine.readable import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
+
+    from multilang.component.metrics import Total
 
 MAX_LOST = 100_000  # failed message ids that are stored; any beyond are only counted
 SAMPLE_EVERY = 20  # Storm's topology.stats.sample.rate, 0.05: only latencies are sampled, counts are exact
@@ -144,6 +146,7 @@ class TaskStats:
     __slots__ = (
         "acked",
         "busy",
+        "call",
         "complete",
         "emitted",
         "errors",
@@ -154,6 +157,7 @@ class TaskStats:
         "is_question",
         "lost",
         "lost_ids",
+        "metrics",
         "pending",
         "process",
         "received",
@@ -178,6 +182,9 @@ class TaskStats:
         self.errors = 0
         self.restarts = 0
         self.busy: float | None = None  # seconds in which the task was busy; None: not known
+        # the method that it is in, if that takes long, the instant of monotonic() since which, and the line of code
+        self.call: tuple[str, float, str | None] | None = None
+        self.metrics: Sequence[Total] = ()  # of the component's own
         self.execute = Average()
         self.process = Average()
         self.complete = Average()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from multilang.component.metrics import families as own_families
 from multilang.component.prometheus import Endpoint
 
 if TYPE_CHECKING:
@@ -82,6 +83,14 @@ def families(status: RunStatus) -> Iterator[Any]:
                 streams.add_metric((status.topology, each.id, stream.name), stream.emitted)
     if streams.samples:
         yield streams
+    yield from own_families(
+        (
+            {"topology": status.topology, "component": each.id, "task": str(task.id)},
+            [(metric.name, metric.kind, metric.value, metric.count) for metric in task.metrics],
+        )
+        for each in status.components
+        for task in each.by_task
+    )
 
 
 def serve_status(
@@ -131,12 +140,18 @@ def _metrics() -> Iterator[tuple[str, str, str, Callable[[Figures], float | None
     yield "busy_seconds", "Time in which the task was busy", "counter", _reader("busy_secs")
     for name, what in _GAUGES.items():
         yield name, what, "gauge", _reader(name)
+    yield "call_seconds", "Time in a call of user code that takes long", "gauge", _call_secs
     yield "capacity_ratio", "Share of the last seconds in which the task was busy", "gauge", _reader("capacity")
     for share in ("p50", "p99"):
         what = f"Latency below which {share[1:]} % are: a spout's of the tree, a bolt's to its ack"
         yield f"latency_{share}_seconds", what, "gauge", _reader(f"latency_{share}_ms", 1000)
     for name, what in _LATENCIES.items():
         yield f"{name}_latency_seconds", what, "gauge", _reader(f"{name}_latency_ms", 1000)
+
+
+def _call_secs(figures: Figures) -> float | None:
+    call = getattr(figures, "call", None)  # which only a task has
+    return None if call is None else call.secs
 
 
 def _reader(name: str, divisor: float = 1) -> Callable[[Figures], float | None]:

@@ -183,7 +183,7 @@ class Program:
             due: What it must do, whatever else it sends; empty: it must not be silent while it owes an answer.
             since: The time since which this is due.
         """
-        child, conn = self.child, self.conn
+        child = self.child
         if self._dying:
             return
         if child.process.poll() is not None and not self._runs_detached():
@@ -192,17 +192,21 @@ class Program:
             return
         how = "it did"
         if not due:
-            how, since = "heartbeat timeout: it did", self.received_at
-            if conn.pid is None:
-                due = "answer the handshake"
-            elif conn.kind == "bolt":
-                due = "answer any heartbeat"
-            elif conn.command is not None:
-                due = f"answer the command {conn.command!r}"
+            how, since, due = "heartbeat timeout: it did", self.received_at, self.owes
         silence = time.monotonic() - since
         if self.reading and due and silence > self._limit_secs:
             child.kill()
             self._die(f"{how} not {due} for {silence:.0f} s (topology.subprocess.timeout.secs)")
+
+    @property
+    def owes(self) -> str:
+        """The thing that it has not done yet, although it was asked to; empty for nothing."""
+        conn = self.conn
+        if conn.pid is None:
+            return "answer the handshake"
+        if conn.kind == "bolt":
+            return "answer any heartbeat"
+        return "" if conn.command is None else f"answer the command {conn.command!r}"
 
     def _runs_detached(self) -> bool:
         """Return whether the ended process was a wrapper that has left the program running, as ``setsid`` does."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
+    from multilang.component.metrics import Total
     from multilang.topology.model import ComponentSpec
 
 _NUMBER = re.compile(r"\d+")
@@ -113,6 +114,45 @@ class InputStatus:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CallStatus:
+    """A call of user code that takes long.
+
+    Attributes:
+        method: What was called, such as "process", "next_tuple" or "timer Fetch.flush"; empty: not known, since its
+            process is silent.
+        secs: The seconds since the call, or since the process was heard last.
+        at: The innermost line of the user's code that it was seen in, such as "fetch.py:12 in process".
+    """
+
+    method: str
+    secs: float
+    at: str | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.at is None else f" ({self.at})"
+        if not self.method:
+            return f"has not been heard of for {self.secs:.0f} s{where}"
+        return f"has been in {self.method} for {self.secs:.0f} s{where}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricStatus:
+    """One of a component's own metrics, in one task.
+
+    Attributes:
+        name: Its name.
+        kind: "counter", "gauge" or "timer".
+        value: The sum of a counter, or of a timer in seconds, since the task's start; a gauge's last value.
+        count: The number of durations that a timer recorded; None for the others.
+    """
+
+    name: str
+    kind: str
+    value: float
+    count: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskStatus(Figures):
     """A task; on a cluster, the tasks of one executor, of which Storm counts the sum.
 
@@ -123,6 +163,8 @@ class TaskStatus(Figures):
         where: The place where it runs: host and port of a worker, or the id of a process; None: not known, or in the
             process that was asked.
         uptime_secs: Seconds since its start.
+        call: The call that it is in, if that takes long; None: it is in none, or it is not known.
+        metrics: The component's own metrics, as far as they were reported.
     """
 
     id: int
@@ -130,6 +172,8 @@ class TaskStatus(Figures):
     alive: bool | None = None
     where: str | None = None
     uptime_secs: float | None = None
+    call: CallStatus | None = None
+    metrics: tuple[MetricStatus, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,6 +352,16 @@ class RunStatus:
         """The components of which not all executors run."""
         return [each.id for each in self.components if each.up is not None and each.up < (each.executors or 0)]
 
+    @property
+    def long_calls(self) -> tuple[str, ...]:
+        """A sentence for each task that is in a call which takes long."""
+        return tuple(
+            f"{each.id} task {task.id} {task.call}"
+            for each in self.components
+            for task in each.by_task
+            if task.call is not None
+        )
+
     def total(self, name: str, kind: str | None = "spout") -> int | None:
         """Return the sum of a count over all spouts, or over all components; None: it is not known of any.
 
@@ -442,6 +496,11 @@ def _plus(one: Any, other: Any) -> Any:
     return other if one is None else one if other is None else one + other
 
 
+def metric_statuses(totals: Iterable[Total]) -> tuple[MetricStatus, ...]:
+    """Return the statuses of a task's own metrics."""
+    return tuple(MetricStatus(name=name, kind=kind, value=value, count=count) for name, kind, value, count in totals)
+
+
 def declared(spec: ComponentSpec, figures: Figures | None = None) -> dict[str, Any]:
     """Return the part of a ComponentStatus that a topology declares, as arguments.
 
@@ -487,8 +546,16 @@ def _component(document: Mapping[str, Any]) -> ComponentStatus:
         )
         for each in document["streams"]
     )
-    values["by_task"] = tuple(TaskStatus(**_known(TaskStatus, each)) for each in document["by_task"])
+    values["by_task"] = tuple(map(_task, document["by_task"]))
     return ComponentStatus(**values)
+
+
+def _task(document: Mapping[str, Any]) -> TaskStatus:
+    values = _known(TaskStatus, document)
+    if (call := document.get("call")) is not None:
+        values["call"] = CallStatus(**_known(CallStatus, call))
+    values["metrics"] = tuple(MetricStatus(**_known(MetricStatus, each)) for each in document.get("metrics", ()))
+    return TaskStatus(**values)
 
 
 def _known(kind: type[Any], document: Mapping[str, Any]) -> dict[str, Any]:

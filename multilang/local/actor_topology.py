@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from multilang.component.base import Component, give_up
+from multilang.component.base import Component, close_metrics, give_up, used_metrics
 from multilang.component.clock import SYSTEM_CLOCK, virtual_clock
 from multilang.component.errors import ConfigError, UnrecoverableError
 from multilang.component.report import describe
@@ -25,8 +25,10 @@ from multilang.engine.tuples import IDLE, LocalTuple, Origin
 from multilang.errors import LocalClusterError, TaskStartError
 from multilang.local.actors import BoltActor, SpoutActor, is_idle
 from multilang.local.errors import NotDrainedError
+from multilang.local.observed import Observer
 from multilang.local.topology import INACTIVE, LocalTopology, TaskInfo
 from multilang.protocol.messages import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_STREAM
+from multilang.settings import METRICS_INTERVAL, value
 from multilang.topology.shell import ShellComponent
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ class ActorTopology(LocalTopology):
         self._system = Origin(SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, ("rate_secs",), self.name_tuple)
         self.named: dict[str, LocalTuple] = {}
         self.links = self._links()
+        self.observer = Observer(self.bolts, plan.conf, self._log)
         for id, task in plan.tasks.items():
             for route in task.routes.values():
                 route.origin.name_tuple = self.name_tuple
@@ -94,6 +97,7 @@ class ActorTopology(LocalTopology):
             for spout in self.spouts.values():
                 self._activate(spout)
             return
+        self.observer.start()
         try:
             self._open()
         except LocalClusterError as error:
@@ -131,18 +135,30 @@ class ActorTopology(LocalTopology):
             self.close()
             raise
 
+    @contextmanager
+    def calling(self, actor: BoltActor | SpoutActor, method: str) -> Iterator[None]:
+        """Let the observer know that a method of user code is called, which works on no tuple."""
+        work = self.observer.work
+        outer, work.doing = work.doing, (actor, method)
+        try:
+            yield
+        finally:
+            work.doing = outer
+
     def start(self, actor: BoltActor | SpoutActor) -> None:
         """Give a task a component of its own, and initialize it."""
         for attempt in range(1, START_ATTEMPTS + 1):
             component: Any = actor.plan.spec.new()
             actor.component = component
             try:
-                if isinstance(actor, BoltActor):
-                    collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
-                    self._give_timers(actor, collector)
-                    actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
-                else:
-                    self._start_spout(actor, component)
+                with self.calling(actor, "initialize"):
+                    if isinstance(actor, BoltActor):
+                        collector = LocalBoltCollector(actor.plan, self.links, actor.stats)
+                        self._give_timers(actor, collector)
+                        actor.scope = collector.scope
+                        actor.execute = start_bolt(component, collector, actor.plan.conf, actor.plan.context)
+                    else:
+                        self._start_spout(actor, component)
                 return
             except (Exception, SystemExit) as error:
                 self.out.clear()
@@ -191,6 +207,17 @@ class ActorTopology(LocalTopology):
         if isinstance(actor, SpoutActor):
             actor.next_at = 0.0  # it may have something to emit now
 
+    def _report_metrics_each(self, actor: BoltActor | SpoutActor) -> None:
+        """Report a task's metrics after each interval of its conf."""
+
+        def report() -> None:
+            metrics = used_metrics(actor.component)  # type: ignore[arg-type]
+            if metrics is not None:
+                metrics.report()
+            self._report_metrics_each(actor)
+
+        self._call_at(self.clock.now() + value(actor.plan.conf, METRICS_INTERVAL), report)
+
     @abstractmethod
     def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
         """Run one timer, and make the deliveries that it leads to."""
@@ -221,6 +248,9 @@ class ActorTopology(LocalTopology):
         self, actor: BoltActor | SpoutActor, error: BaseException, tup: LocalTuple | None, where: str = ""
     ) -> None:
         """Report the exception of a task and restart the task; the tuples that it held time out."""
+        self.observer.work.doing = None  # the call is over
+        if isinstance(actor, BoltActor):
+            actor.scope = None
         message = describe(error, actor.component, tup, where)  # type: ignore[arg-type]
         self._error(actor.plan, message, fatal=True)
         if isinstance(error, UnrecoverableError):
@@ -253,6 +283,7 @@ class ActorTopology(LocalTopology):
         """Let a dead component release what others wait for, such as its place in a group of consumers."""
         component = innermost(actor.component)
         if isinstance(component, Component):
+            close_metrics(component)
             try:
                 give_up(component)
             except Exception as error:  # noqa: BLE001  # the task is restarted all the same
@@ -264,9 +295,11 @@ class ActorTopology(LocalTopology):
             if actor.component is None or not hasattr(actor.component, "_collector"):
                 continue  # it was not started
             try:
-                close(actor.component)
+                with self.calling(actor, "close"):
+                    close(actor.component)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code: the other components must be closed, too
                 self._error(actor.plan, describe(error, actor.component, None, "in close"))
+        self.observer.end()
         self._repeats.report_rest()
 
     # ---- events of tasks ----
@@ -283,6 +316,8 @@ class ActorTopology(LocalTopology):
         tup_id, emitted_at = entry
         actor.idle = 0  # it may have more tuples now
         actor.next_at = 0.0
+        work = self.observer.work
+        work.doing = (actor, "ack" if ok else "fail")
         try:
             if ok:
                 actor.stats.acked += 1
@@ -297,6 +332,7 @@ class ActorTopology(LocalTopology):
             else:
                 actor.stats.fail(tup_id, timed_out)
                 actor.runner.fail(tup_id)
+            work.doing = None
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(actor, error, None, f"in {'ack' if ok else 'fail'} of {tup_id!r}")
 
@@ -340,6 +376,9 @@ class ActorTopology(LocalTopology):
         for spout in self.spouts.values():
             spout.stats.pending = len(spout.pending)
             spout.stats.busy = spout.busy
+        for actor in self.actors:
+            metrics = None if actor.component is None else used_metrics(actor.component)
+            actor.stats.metrics = () if metrics is None else metrics.totals()
 
     @property
     def state(self) -> str:

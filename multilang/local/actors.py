@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from multilang.component.base import Component
     from multilang.component.runner import SpoutRunner
-    from multilang.component.timers import TaskTimers
+    from multilang.component.timers import Scope, TaskTimers
     from multilang.engine.counters import TaskStats
     from multilang.engine.plan import TaskPlan
 
@@ -27,6 +27,7 @@ class BoltActor:
 
     Attributes:
         execute: Runs one tuple.
+        scope: The scope of its collector; None: it is not started.
         countdown: Counts down to the next tuple whose time is measured.
         counted: The number of tuples that it had got when ``countdown`` was set last.
         every: The number that ``countdown`` was set to.
@@ -50,6 +51,7 @@ class BoltActor:
         "last_secs",
         "measured",
         "plan",
+        "scope",
         "stats",
         "timers",
         "works_before",
@@ -59,6 +61,7 @@ class BoltActor:
         self.plan = plan
         self.stats = stats
         self.component: Any = None
+        self.scope: Scope | None = None
         self.commits = getattr(plan.spec.component, "commits", False)
         self.execute: Callable[[Any], object]
         self.countdown = self.every = 1

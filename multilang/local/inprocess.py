@@ -63,7 +63,7 @@ class InProcessTopology(ActorTopology):
         self._start_timers()
 
     def _activate(self, spout: SpoutActor) -> None:
-        self._call(spout, spout.runner.activate, "in activate")
+        self._call(spout, spout.runner.activate, "activate")
 
     def _links(self) -> Links:
         ackers = self._ackers
@@ -123,7 +123,7 @@ class InProcessTopology(ActorTopology):
         if self.active:
             self.active = False
             for spout in self.spouts.values():
-                self._call(spout, spout.runner.deactivate, "in deactivate")
+                self._call(spout, spout.runner.deactivate, "deactivate")
 
     def kill(self, wait_secs: float = 0) -> None:
         if self.killed:
@@ -146,6 +146,7 @@ class InProcessTopology(ActorTopology):
 
     def _loop(self, stop: Callable[[], object] | None, drained: bool, timeout: float | None) -> bool:
         usual = collect_rarely()
+        self.observer.here()
         try:
             return self._loop_until(stop, drained, timeout)
         finally:
@@ -188,6 +189,7 @@ class InProcessTopology(ActorTopology):
         """Ask each spout that is due for its next tuple, once; return whether any emitted."""
         out = self.out
         done = self._done
+        work = self.observer.work
         busy, active = False, self.active
         for spout in spouts:
             if spout.next_at > now or len(spout.pending) >= spout.max_pending or not (active or spout.always):
@@ -195,6 +197,7 @@ class InProcessTopology(ActorTopology):
             stats = spout.stats
             emitted = stats.emitted
             left = spout.countdown - 1
+            work.doing = (spout, "next_tuple")
             try:
                 if left:
                     spout.countdown = left
@@ -203,6 +206,7 @@ class InProcessTopology(ActorTopology):
                     start = perf_counter()
                     spout.runner.next()
                     spout.took(perf_counter() - start)
+                work.doing = None
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self.died(spout, error, None, "in next_tuple")
             if out or done:
@@ -231,6 +235,7 @@ class InProcessTopology(ActorTopology):
     def _report(self, settled: Iterable[tuple[int, int, bool]]) -> None:
         """Call the spouts' ``ack`` or ``fail``: (task, root id, whether acked) of each tuple."""
         task_before = -1
+        work = self.observer.work
         spout: Any = None
         for task, root, ok in settled:
             if task != task_before:
@@ -244,16 +249,19 @@ class InProcessTopology(ActorTopology):
             spout.idle = 0  # this is what ``settled`` does with most tuples, without a call
             spout.next_at = 0.0
             spout.stats.acked += 1
+            work.doing = (spout, "ack")
             try:
                 spout.runner.ack(entry[0])
+                work.doing = None
             except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
                 self.died(spout, error, None, f"in ack of {entry[0]!r}")
 
-    def _call(self, spout: SpoutActor, call: Callable[[], object], where: str) -> None:
+    def _call(self, spout: SpoutActor, call: Callable[[], object], method: str) -> None:
         try:
-            call()
+            with self.calling(spout, method):
+                call()
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
-            self.died(spout, error, None, where)
+            self.died(spout, error, None, f"in {method}")
         self._drain()
 
     def _bolt_died(self, actor: BoltActor | Later, error: BaseException, tup: LocalTuple) -> None:
@@ -273,6 +281,8 @@ class InProcessTopology(ActorTopology):
         settings = self.plan.settings
         self._timers.every(_LOOK_SECS, self._repeats.report_due)
         self._timers.every(_LOOK_SECS, self._sample)
+        for actor in self.actors:
+            self._report_metrics_each(actor)
         if settings.message_timeouts:
             for acker in self._ackers:
                 self._timers.every(settings.message_timeout_secs, acker.rotate)
@@ -302,7 +312,8 @@ class InProcessTopology(ActorTopology):
     def _fire(self, actor: BoltActor | SpoutActor, timers: TaskTimers, handle: TimerHandle) -> None:
         works = self.works(actor, handle)
         try:
-            timers.fire(handle)
+            with self.calling(actor, f"timer {handle.name}"):
+                timers.fire(handle)
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             self.died(actor, error, None, "in a timer")
         if not works:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 LONGEST_SECS = 24 * 3600.0  # virtual ones, for a wait without timeout: a topology that does not drain in a day hangs
 MAX_MESSAGES = 1000  # messages; while there are more, spouts are not asked
+_METHODS = {"next": "next_tuple", "task ids for": "on_task_ids"}
 _TRIP_SECS = 0.002  # the longest time that a message takes
 _JITTER_SECS = 0.001  # the longest delay of a spout's next after the time when it could be asked
 
@@ -190,6 +191,7 @@ class SimulatedTopology(ActorTopology):
 
     def _loop(self, stop: Callable[[], object], secs: float) -> bool:
         self._check_running()
+        self.observer.here()
         if self.failure is not None:
             raise self.failure
         if self.out:  # emitted between two calls of this method
@@ -334,8 +336,11 @@ class SimulatedTopology(ActorTopology):
         if what != "next":
             self._note(what, task, shown)
         dies = (isinstance(actor, BoltActor) or self.faults.spouts) and self._happens(self.faults.crash)
+        work = self.observer.work
+        work.doing = (actor, _METHODS.get(what, what))
         try:
             call()
+            work.doing = None
         except (Exception, SystemExit) as error:  # noqa: BLE001  # user code
             through = self._chance.randint(0, len(self.out))
             self._note("death of", task, repr(error))
@@ -393,6 +398,8 @@ class SimulatedTopology(ActorTopology):
 
     def _start_timers(self) -> None:
         settings = self.plan.settings
+        for actor in self.actors:
+            self._report_metrics_each(actor)
         if settings.message_timeouts:
             for acker in self._ackers:
                 self._every(settings.message_timeout_secs, partial(_rotate, acker))
@@ -432,7 +439,8 @@ class SimulatedTopology(ActorTopology):
 
         def call() -> None:
             try:
-                timers.fire(handle)
+                with self.calling(actor, f"timer {handle.name}"):
+                    timers.fire(handle)
             finally:
                 if not works:
                     make_idle(self.out)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.engine.counters import summed
 from multilang.engine.samples import Recorder, Sample, sample_of
-from multilang.engine.status import ComponentStatus, Figures, RunError, RunStatus, TaskStatus, declared
+from multilang.engine.status import (
+    CallStatus,
+    ComponentStatus,
+    Figures,
+    RunError,
+    RunStatus,
+    TaskStatus,
+    declared,
+    metric_statuses,
+)
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
@@ -136,6 +146,10 @@ def _figures(counters: Counters) -> dict[str, Any]:
     return {name: value for name, value in counters.as_dict().items() if name not in _NO_FIGURES}
 
 
+def _call(method: str, since: float, at: str | None) -> CallStatus:
+    return CallStatus(method=method, secs=monotonic() - since, at=at)
+
+
 def _task(info: Any, stats: TaskStats, rates: Rates) -> TaskStatus:
     return TaskStatus(
         id=info.id,
@@ -146,5 +160,7 @@ def _task(info: Any, stats: TaskStats, rates: Rates) -> TaskStatus:
         busy_secs=stats.busy,
         rate=rates.task_rate.get(info.id),
         capacity=rates.task_capacity.get(info.id),
+        call=None if stats.call is None else _call(*stats.call),
+        metrics=metric_statuses(stats.metrics),
         **_figures(summed(info.component, info.kind, [stats])),
     )

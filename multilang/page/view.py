@@ -80,7 +80,7 @@ body { font-variant-numeric: tabular-nums; }
 .figure { display: flex; flex-direction: column; min-width: 5.5rem; }
 .figure .value { font-size: 1.25rem; font-weight: 600; line-height: 1.5rem; }
 .figure .name { font-size: .75rem; opacity: .75; }
-.banner { width: 100%; border: 2px solid; border-radius: 8px; padding: .5rem .75rem; font-weight: 600; }
+.banner { width: 100%; white-space: pre-line; border: 2px solid; border-radius: 8px; padding: .5rem .75rem; font-weight: 600; }
 .trace { white-space: pre-wrap; overflow-x: auto; font: .75rem/1.35 ui-monospace, monospace; max-height: 22rem; }
 .hint { font-size: .8rem; opacity: .75; }
 .log { font: .75rem/1.45 ui-monospace, monospace; max-height: 24rem; overflow: auto; }
@@ -317,8 +317,9 @@ class RunView:
         elif status is None:
             text = "The topology is being started; it has no status yet."
         else:
-            text = _STATES.get(status.state) or charts.missing(status)
-        is_alarm = bool(feed.problem) or (status is not None and status.state == "failed")
+            about = _STATES.get(status.state) or charts.missing(status)
+            text = "\n".join(filter(None, (about, *status.long_calls[:MAX_WAITING])))
+        is_alarm = bool(feed.problem) or (status is not None and (status.state == "failed" or status.long_calls))
         self._banner.show(text, palette.alarm if is_alarm else palette.line)
 
     def _totals(self, status: RunStatus) -> None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from multilang.component.task_report import PREFIX
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -34,7 +36,7 @@ class Record:
         time: Its time, as it stands there.
         level: Its level, one of LEVELS.
         component: The component that it is of; None: of the worker.
-        is_own: True if the component wrote it, and not Storm about it.
+        is_own: True if the component wrote it, and not Storm about it, nor this library for its status.
         lines: Its text, without Java's stack and the log's prefix of a component's text.
         java: The number of lines of Java's stack that were left out.
         task: The component's task; None: not known.
@@ -90,8 +92,9 @@ class RecordReader:
         thread = _THREAD.match(first["thread"])
         task = int(thread["first"]) if thread and thread["first"] == thread["last"] else None
         if own is not None:
+            text = text[own.end() :]
             of_pid = self._tasks.get(own["pid"])
-            return Record(first["time"], level, own["name"], True, [text[own.end() :]], task=of_pid or task)
+            return Record(first["time"], level, own["name"], not text.startswith(PREFIX), [text], task=of_pid or task)
         if task is not None and (launched := _LAUNCHED.match(text)):
             self._tasks[launched[1]] = task
         named = _PROCESS.search(text) or thread

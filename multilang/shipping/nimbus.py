@@ -11,6 +11,7 @@ from multilang.component.errors import ConfigError
 from multilang.engine.samples import REPORT_SECS, Recorder
 from multilang.shipping.errors import UNREACHABLE, ShippingError, refused, unreachable
 from multilang.shipping.storm_yaml import Address
+from multilang.shipping.task_reports import TaskReports
 from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import topology_status
 from multilang.topology.errors import did_you_mean
@@ -56,6 +57,7 @@ class Nimbus:
         self._tls, self._transport = _chosen(self.conf)
         self._recorders: dict[str, Recorder] = {}
         self._structures: dict[str, Any] = {}
+        self._reports: dict[str, TaskReports] = {}
         self.address, self._client = self._connect_first(seeds)
         if len(seeds) > 1:
             try:
@@ -106,7 +108,8 @@ class Nimbus:
     def status(self, name: str) -> RunStatus:
         """Return the status of a topology.
 
-        Its history has the calls of this connection, one a second at most.
+        Its history has the calls of this connection, one a second at most. What a component's processes know of
+        themselves, such as how busy they are, is from the logs of the workers, if these can be read.
 
         Args:
             name: The topology's name.
@@ -118,7 +121,8 @@ class Nimbus:
         if info.id not in self._structures:
             self._structures[info.id] = self.call("getUserTopology", info.id)
         recorder = self._recorders.setdefault(info.id, Recorder(start=None, report_secs=REPORT_SECS))
-        return topology_status(info, recorder, self._structures[info.id])
+        reports = self._reports.setdefault(info.id, TaskReports(lambda: nimbus_conf(self)))
+        return topology_status(info, recorder, reports.read(info), self._structures[info.id])
 
     def kill(self, name: str, wait: int | None = None) -> None:
         """End a topology.

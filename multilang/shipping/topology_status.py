@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
+from time import time as time_of_day
 from typing import TYPE_CHECKING, Any
 
 from multilang.engine.samples import sample_of_status
 from multilang.engine.status import (
+    CallStatus,
     ComponentStatus,
     History,
     InputStatus,
@@ -18,6 +20,7 @@ from multilang.engine.status import (
     TaskStatus,
     by_kind,
     error_kind,
+    metric_statuses,
     work_done,
 )
 from multilang.exchange.names import STREAM
@@ -28,6 +31,7 @@ from multilang.topology.model import ACKER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from multilang.component.task_report import TaskReport
     from multilang.engine.samples import Recorder
 
 ALL_TIME = ":all-time"
@@ -46,23 +50,29 @@ _TRACEBACK = "Traceback (most recent call last):"
 _GROUPINGS = ("shuffle", "all", "none", "direct", "local_or_shuffle", "custom_serialized")
 
 
-def topology_status(info: Any, recorder: Recorder | None = None, structure: Any = None) -> RunStatus:
+def topology_status(
+    info: Any,
+    recorder: Recorder | None = None,
+    reports: Mapping[tuple[str, int], TaskReport] | None = None,
+    structure: Any = None,
+) -> RunStatus:
     """Return the status from Storm's TopologyInfo.
 
     Components are sorted by name, with Storm's own (``__acker``) last. Storm counts by executor, in windows; rates and
     capacities are those of its window of ten minutes. It measures the time of execute() and the capacity in its own
     JVM, where a component in another process is only handed its tuples: so they are given for Storm's own components
-    alone.
+    alone. The capacity of another component is that of its processes' last reports.
 
     Args:
         info: Storm's TopologyInfo.
         recorder: The samples of earlier calls, of which the history is made; None: there are none.
+        reports: The last reports of tasks, by component and task.
         structure: Storm's StormTopology, which has what is declared; None: only what was counted is known.
     """
     declared = {} if structure is None else _declared(structure)
     executors: dict[str, list[_Executor]] = {}
     for each in info.executors:
-        executors.setdefault(each.component_id, []).append(_Executor(each))
+        executors.setdefault(each.component_id, []).append(_Executor(each, reports or {}))
     ids = dict.fromkeys((*declared, *executors))
     components = [_component(id, executors.get(id, []), declared.get(id)) for id in ids]
     seconds = float(info.uptime_secs)
@@ -255,7 +265,7 @@ def _in_words(grouping: Any) -> str | None:
 class _Executor:
     """The figures of one executor, in the words of Storm's ExecutorSummary."""
 
-    def __init__(self, summary: Any) -> None:
+    def __init__(self, summary: Any, reports: Mapping[tuple[str, int], TaskReport]) -> None:
         self._summary = summary
         self.is_storms = summary.component_id.startswith("__")
         self._counts = _of_acker if summary.component_id == ACKER else _of_user
@@ -267,6 +277,8 @@ class _Executor:
         info = summary.executor_info
         self.tasks = range(info.task_start, info.task_end + 1)
         self.up = summary.uptime_secs > 0
+        of_tasks = (reports.get((summary.component_id, task)) for task in self.tasks)
+        self._reports = [each for each in of_tasks if each is not None]
 
     def total(self, name: str, window: str = ALL_TIME) -> int | None:
         """Return the sum of a count over all streams that count; None: Storm does not count it, or not yet."""
@@ -307,7 +319,9 @@ class _Executor:
     @property
     def capacity(self) -> float | None:
         """The share of ten minutes in which it executed tuples, as Storm's page has it; see ``topology_status``."""
-        if not self.is_storms or self._bolt is None or not self._window_secs:
+        if not self.is_storms:
+            return max((each.capacity for each in self._reports), default=None)
+        if self._bolt is None or not self._window_secs:
             return None
         averages, counts = (self._windows(name).get(TEN_MINUTES) or {} for name in ("execute_ms_avg", "executed"))
         busy_ms: float = sum((averages.get(stream) or 0.0) * count for stream, count in counts.items())
@@ -328,8 +342,18 @@ class _Executor:
             uptime_secs=summary.uptime_secs or None,
             rate=self.rate,
             capacity=self.capacity,
+            call=self._call,
+            metrics=metric_statuses(self._reports[0].metrics) if len(self.tasks) == len(self._reports) == 1 else (),
             **_figures([self]),
         )
+
+    @property
+    def _call(self) -> CallStatus | None:
+        """The longest call that one of its tasks is in."""
+        now = time_of_day()
+        calls = [(each.call, max(now - each.time, 0.0)) for each in self._reports if each.call is not None]
+        found = [CallStatus(method=method, secs=secs + age, at=at) for (method, secs, at), age in calls]
+        return max(found, key=lambda call: call.secs, default=None)
 
     def _home(self, name: str) -> Any:
         return self.stats if name in ("emitted", "transferred") else self._spout or self._bolt

@@ -7,6 +7,7 @@ import re
 from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from html import unescape
 from http.client import HTTPException
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ ANSWER_SECS = 600.0  # from a logviewer's first byte to its last
 MAX_LINE = 64 * 1024  # bytes of a line; the rest of a longer one is another line
 MAX_PIECE = 8 * 1024 * 1024  # bytes of a log on this machine that are read at once
 MAX_SHOWN = 64 * 1024 * 1024  # bytes of the lines that are shown
+_FOUND = re.compile(r'<pre id="logContent">([^<]*)</pre>')
 MAX_READ = 4 * 1024 * 1024 * 1024  # bytes of a logviewer's answer, whose end is what is wanted
 
 
@@ -66,6 +68,18 @@ def local_folder(conf: Mapping[str, Any], id: str) -> Path | None:
     if conf.get("storm.log.dir"):
         places.append(str(Path(conf["storm.log.dir"], ARTIFACTS)))
     return next((Path(place, id) for place in places if place and _is_open(Path(place, id))), None)
+
+
+def shared_folder(conf: Mapping[str, Any], id: str, places: Iterable[WorkerPlace]) -> Path | None:
+    """Return the folder of a topology's logs, if it is on this machine and has those of all these workers."""
+    # If the workers are on several hosts, a folder on this machine has the logs of only one of them.
+    return local_folder(conf, id) if len({each.host for each in places}) <= 1 else None
+
+
+def logviewer_port(conf: Mapping[str, Any]) -> int:
+    """Return the port of the logviewers. ``conf``: of Nimbus."""
+    port: int = conf.get("logviewer.port") or LOGVIEWER_PORT
+    return port
 
 
 def _is_open(path: Path) -> bool:
@@ -113,6 +127,37 @@ def tail_of_file(path: Path, lines: int) -> list[str]:
         raise ShippingError(f"{path} can't be read: {error.strerror or error}") from None
 
 
+def end_of_file(path: Path, size: int) -> list[str]:
+    """Return the lines in the last bytes of a log on this machine; none if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - size, 0))
+            return file.read(size).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+
+
+def found_by_logviewer(worker: WorkerPlace, id: str, port: int, size: int, text: str, secs: float) -> list[str]:
+    """Return the lines with a text in the last bytes of a log, from the logviewer on the worker's host.
+
+    Args:
+        worker: The worker.
+        id: The topology's id.
+        port: The logviewer's port.
+        size: The number of bytes that are looked at.
+        text: What the lines have; no character of it has a meaning in HTML.
+        secs: The longest time that each step of the answer may take.
+
+    Raises:
+        ShippingError: The logviewer does not answer.
+    """
+    query = f"log?file={_file(worker, id)}&length={size}&grep={quote(text)}"
+    with _answered(worker, port, query, secs, secs, 4 * size) as answer:
+        page = answer.read().decode("utf-8", "replace")
+    found = _FOUND.search(page)
+    return [] if found is None else unescape(unescape(found[1])).splitlines()  # the logviewer escapes it twice
+
+
 def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> list[str]:
     """Return the last lines, from the logviewer on the worker's host. Raises ShippingError."""
     with _downloaded(worker, id, port) as found:
@@ -122,27 +167,38 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
 def followed(info: Any, conf: Mapping[str, Any]) -> dict[str, FollowedFile | FollowedLogviewer]:
     """Return the log of each worker in Storm's TopologyInfo, on this machine or from logviewers. ``conf``: of Nimbus."""
     places = workers(info)
-    # If the workers are on several hosts, a folder on this machine has the logs of only one of them.
-    here = local_folder(conf, info.id) if len({each.host for each in places}) <= 1 else None
+    here = shared_folder(conf, info.id, places)
     if here is not None:
         return {
             f"{worker.host or 'ended'}:{worker.port}": FollowedFile(path)
             for worker, path in local_workers(here, places)
         }
-    port = conf.get("logviewer.port") or LOGVIEWER_PORT
+    port = logviewer_port(conf)
     return {f"{each.host}:{each.port}": FollowedLogviewer(each, info.id, port) for each in places}
 
 
 @contextmanager
 def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[str]]:
     """Give the lines of a log, from the logviewer on the worker's host. Raises ShippingError."""
+    with _answered(worker, port, f"download?file={_file(worker, id)}", TIMEOUT, ANSWER_SECS, MAX_READ) as answer:
+        yield _lines_of(answer)
+
+
+def _file(worker: WorkerPlace, id: str) -> str:
+    # quoted twice, because the logviewer decodes once more what its server has decoded
+    return quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
+
+
+@contextmanager
+def _answered(
+    worker: WorkerPlace, port: int, query: str, timeout: float, answer_secs: float, most: int
+) -> Iterator[Any]:
+    """Give the answer of the logviewer on the worker's host. Raises ShippingError."""
     host = f"[{worker.host}]" if ":" in worker.host else worker.host
     where = f"http://{host}:{port}"
-    # quoted twice, because the logviewer decodes once more what its server has decoded
-    file = quote(quote(f"{id}/{worker.port}/{LOG}", safe=""), safe="")
     try:
-        with opened(f"{where}/api/v1/download?file={file}", TIMEOUT, ANSWER_SECS, MAX_READ) as answer:
-            yield _lines_of(answer)
+        with opened(f"{where}/api/v1/{query}", timeout, answer_secs, most) as answer:
+            yield answer
     except HTTPError as error:
         with error:
             raise ShippingError(

@@ -36,6 +36,62 @@ class Stuck(BasicBolt):
         self.conf = conf
 
 
+def hold(conf, method):
+    """Return when the file of conf test.until is there, in the method of conf test.held."""
+    while conf["test.held"] == method and not os.path.exists(conf["test.until"]):
+        time.sleep(0.01)
+
+
+class HeldSpout(Numbers):
+    def initialize(self, conf, context):
+        super().initialize(conf, context)
+        hold(conf, "initialize")
+
+    def next_tuple(self):
+        hold(self.conf, "next_tuple")
+        super().next_tuple()
+
+    def ack(self, tup_id):
+        hold(self.conf, "ack")
+        super().ack(tup_id)
+
+
+class HeldBolt(BasicBolt):
+    def process(self, tup):
+        hold(self.conf, "process")
+        self.set_timer(0, self.flush)
+
+    def flush(self):
+        hold(self.conf, "timer HeldBolt.flush")
+
+
+def _count(self, tup):
+    self.metrics.counter("tuples").inc()
+    self.metrics.counter("sum").inc(tup["n"])
+    self.metrics.gauge("last").set(tup["n"])
+    self.metrics.timer("taken").record(0.5)
+
+
+class Counting(BasicBolt):
+    """Has metrics of its own."""
+
+    output_fields = ["n"]
+
+    def process(self, tup):
+        _count(self, tup)
+        self.emit([tup["n"]])
+
+
+class CountingState(StatefulBasicBolt):
+    """Has some, too, inside of what keeps its state."""
+
+    def init_state(self, state):
+        self.metrics.counter("begun").inc()
+
+    def process(self, tup):
+        _count(self, tup)
+
+
 class Drop(BasicBolt):
     def process(self, tup):
         pass
@@ -88,6 +144,17 @@ stuck = _numbers(("stuck", Stuck), conf={"test.numbers": 1})
 foreign = _numbers(
     ("foreign", ShellBolt([sys.executable, str(Path(__file__).parent / "plain_bolt.py")], output_fields=["n", "task"]))
 )
+counting = _numbers(("counting", Counting), ("state", CountingState))
+
+
+def _held():
+    builder = TopologyBuilder()
+    builder.set_spout("spout", HeldSpout)
+    builder.set_bolt("bolt", HeldBolt).shuffle_grouping("spout")
+    return builder.build("held", {"test.numbers": 1})
+
+
+held = _held()
 summed = _numbers(("sum", Sum), conf={"topology.state.checkpoint.interval.ms": 50})
 faulty = _numbers(("faulty", Faulty), conf={"multilang.exchange": "tuple"})
 FAULTS = TUPLES - 1

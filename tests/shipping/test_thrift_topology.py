@@ -288,7 +288,7 @@ def test_what_travels_in_blocks_is_shown_on_the_streams_that_are_declared(both: 
         )
 
     info = thrift.TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
-    before = topology_status(info, None, structure)
+    before = topology_status(info, structure=structure)
     of = topology.components
     assert {each.id: (each.kind, each.tasks, each.up) for each in before.components} == {
         id: (spec.kind, spec.tasks, 0) for id, spec in of.items()
@@ -298,7 +298,7 @@ def test_what_travels_in_blocks_is_shown_on_the_streams_that_are_declared(both: 
         executor("split", 2, bolt("words")),
         executor("take", 3, bolt("split")),
     ]
-    status = topology_status(info, None, structure)
+    status = topology_status(info, structure=structure)
     assert status.notes[0].startswith("split and take: tuples travel in blocks")
     assert [(each.stream, each.grouping, each.executed) for each in status["split"].inputs] == [
         ("default", "fields (word)", 8)
@@ -326,7 +326,7 @@ def test_what_a_subscription_says_is_what_the_embedded_cluster_says(data: st.Dat
         taker.grouping(source, Grouping(kind, fields), stream=stream)
     topology = builder.build("t").with_conf({EXCHANGE: data.draw(st.sampled_from(["tuple", "root", "block"]))})
     info = types().TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
-    status = topology_status(info, None, struct(topology))
+    status = topology_status(info, structure=struct(topology))
     for id, spec in topology.components.items():
         here, there = declared(spec), status[id]
         assert {each.name: each.fields for each in here["streams"]} == {

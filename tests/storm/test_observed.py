@@ -150,9 +150,16 @@ def test_logs_errors_metrics_ticks_and_being_switched_off_and_on(
     assert "runs a component 'nobody'; there are pulse, watched" in nobody.stderr
 
     wait_for(lambda: nimbus.status(observed)["watched"].kind == "bolt", "Nimbus has figures of the bolt")
+    wait_for(
+        lambda: None not in [nimbus.status(observed)[id].capacity for id in ("pulse", "watched")],
+        "the processes have reported how busy they are, which Storm can't know",
+    )
     found = nimbus.status(observed)
     assert (found.engine, found.state, found["watched"].up) == ("storm", "active", 1)
-    assert found["watched"].capacity is None  # Storm can't know it of a component's process
+    assert all(0 <= found[id].capacity < 1 for id in ("pulse", "watched"))
+    [metric] = found["watched"].by_task[0].metrics
+    assert (metric.name, metric.value > 0) == ("my-custom-shell-metric", True)
+    assert "TASK" not in multilang("logs", observed, "-n", 1000, *at).stdout
     document = json.loads(multilang("status", observed, "--json", *at).stdout)
     assert RunStatus.from_json(document)["watched"].by_task[0].where == found["watched"].by_task[0].where
     assert (document["status"], document["name"], document["least_uptime"] > 0) == ("ACTIVE", observed, True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from multilang.child.process import UNRECOVERABLE, UNUSABLE
+from multilang.component.task_report import read_report
 from multilang.engine.program import Program
 from multilang.engine.task import Restarts
 from multilang.errors import LocalClusterError, TaskStartError
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
     from multilang.local.process.host import TaskHost
     from multilang.protocol.messages import Message
 
-_ERROR = 4  # a log's level
+_WARNING, _ERROR = 3, 4  # levels of a log
+_SILENT_SECS = 10.0  # after which a program that owes an answer is named,
+_SILENT_PART = 1 / 3  # or after this part of the time after which it is ended
 _BURY_SECS = 0.01  # between two looks at a program that is about to exit
 
 
@@ -55,6 +59,10 @@ class ProcessTask(ABC):
         self._restarts = Restarts()
         self._busy_before: float | None = None  # of the programs before this one
         self._complaint = ""  # the last error that this program reported
+        self._silent_secs = min(_SILENT_SECS, plan.settings.subprocess_timeout_secs * _SILENT_PART)
+        self._silence = (
+            0.0  # the seconds for which it was silent when this was logged last; 0: it is not, or not for long
+        )
         self._logger = logging.getLogger(plan.component)
 
     # ---- a program's life cycle ----
@@ -100,6 +108,7 @@ class ProcessTask(ABC):
             host.timers.after(_BURY_SECS, self._bury)
             return
         self.program = None
+        self.stats.call, self._silence = None, 0.0
         if host.ending:
             return
         host.report(self.plan, death.reason, fatal=True)
@@ -133,9 +142,28 @@ class ProcessTask(ABC):
         """Drop the tuples that died with the program: a bolt's fail at once, a spout's source must redeliver them."""
 
     def check(self) -> None:
-        """Check that the program is alive; called each second."""
-        if self.program is not None:
-            self.program.look()
+        """Check that the program is alive, and name one that is silent for long; called each second."""
+        program, stats = self.program, self.stats
+        if program is None:
+            return
+        program.look()
+        due = program.owes if program.reading else ""
+        silence = self.host.now - program.received_at if due else 0.0
+        if silence < self._silent_secs:
+            if self._silence:
+                self._warn("has been heard of again")
+                self._silence = 0.0
+                if stats.call is not None and not stats.call[0]:
+                    stats.call = None
+        elif silence >= 2 * self._silence:
+            self._silence, stats.call = silence, stats.call or ("", program.received_at, None)
+            self._warn(
+                f"has not been heard of for {silence:.0f} s: it did not {due}; its process is stopped, or in a call of "
+                "C code that lets no other thread run"
+            )
+
+    def _warn(self, text: str) -> None:
+        self.host.log(self.plan, f"{self.plan.component} task {self.plan.id} {text}", _WARNING)
 
     # ---- its pipes ----
 
@@ -171,6 +199,11 @@ class ProcessTask(ABC):
     def handle_any(self, message: Message) -> None:
         """Handle the messages that both spouts and bolts may send."""
         if isinstance(message, Log):
+            report = read_report(message.message)
+            if report is not None:
+                self.stats.metrics, call = report.metrics, report.call
+                self.stats.call = None if call is None else (call[0], monotonic() - call[1], call[2])
+                return
             if message.message == self._complaint and message.level == _ERROR:
                 return  # a component's process sends it twice: to Storm's UI and to Storm's log
             self.host.log(self.plan, message.message, message.level)
