@@ -83,7 +83,7 @@ body { font-variant-numeric: tabular-nums; }
 .banner { width: 100%; white-space: pre-line; border: 2px solid; border-radius: 8px; padding: .5rem .75rem; font-weight: 600; }
 .trace { white-space: pre-wrap; overflow-x: auto; font: .75rem/1.35 ui-monospace, monospace; max-height: 22rem; }
 .hint { font-size: .8rem; opacity: .75; }
-.log { font: .75rem/1.45 ui-monospace, monospace; max-height: 24rem; overflow: auto; }
+.log { margin-top: .5rem; font: .75rem/1.45 ui-monospace, monospace; max-height: 24rem; overflow: auto; }
 .log > div { white-space: pre-wrap; overflow-wrap: anywhere; }
 .log .about { opacity: .75; }
 .log .warn { font-weight: 600; }
