@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multilang.component.metrics import Total
     from multilang.topology.model import ComponentSpec
 
+_TRACEBACK = "\nTraceback"
 _NUMBER = re.compile(r"\d+")
 VERSION = 1
 """The version of the JSON document; it changes when a key is renamed, dropped, or gets another meaning."""
@@ -438,13 +439,15 @@ def work_done(
 def error_kind(message: str) -> str:
     """Return what an error shares with others of its kind: a traceback's places, or else the text without numbers."""
     kind = kind_of(message)
-    return kind if "\nTraceback" in message else _NUMBER.sub("", kind)
+    return kind if _TRACEBACK in message else _NUMBER.sub("", kind)
 
 
 def by_kind(
     errors: Iterable[RunError], kind_of: Callable[[RunError], str] = lambda each: error_kind(each.message)
 ) -> tuple[RunError, ...]:
     """Return the last error of each kind with the number of its kind, the newest last.
+
+    If the last one was only counted, its text is that of the last one with a traceback.
 
     Args:
         errors: The errors, oldest first.
@@ -455,8 +458,11 @@ def by_kind(
         kind = each.component, each.fatal, kind_of(each)
         before = kinds.pop(kind, None)
         if before is not None:
+            written = each if _TRACEBACK in each.message or _TRACEBACK not in before.message else before
             each = replace(
                 each,
+                message=written.message,
+                report=written.report,
                 times=before.times + each.times,
                 first_at=before.at if before.first_at is None else before.first_at,
                 first_time=before.time if before.first_time is None else before.first_time,

@@ -170,7 +170,7 @@ def test_an_error_is_shown_once_and_its_consequence_only_where_it_is_all_there_i
     (found,) = component_errors(errors)
     assert (found.message, found.task, found.times, found.first_time, found.time) == (errors[0].message, 2, 2, 1, 3)
     (found,) = component_errors([*errors, error("b", counted, 9)])
-    assert (found.times, found.first_time, found.time) == (15, 1, 9)
+    assert (found.message, found.times, found.first_time, found.time) == (errors[0].message, 15, 1, 9)
     again = [error("c", JAVA_REPORT.replace("27702", str(pid)), pid) for pid in (4, 5)]  # of one process after another
     assert [(each.component, each.times) for each in component_errors([*errors, *again])] == [("b", 2), ("c", 2)]
 
