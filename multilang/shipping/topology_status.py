@@ -304,7 +304,7 @@ class _Executor:
 
     @property
     def counts_blocks(self) -> bool:
-        """Whether some of what it counts are blocks."""
+        """True if some of its counts are of blocks."""
         return any(_name(each) == STREAM for name in ("emitted", "executed") for each in self.by_stream(name))
 
     @property

@@ -1,4 +1,4 @@
-"""What an engine does not know is a dash in each view, and never a number."""
+"""A figure that an engine does not know is a dash in each view, and never a number."""
 
 from __future__ import annotations
 
