@@ -215,7 +215,13 @@ SETTINGS = {
             _PROCESS,
             "[middleware](components.md) around every component, by dotted name",
         ),
-        Setting(METRICS_INTERVAL, SECS, 60, _PROCESS, "seconds between two reports of `self.metrics`"),
+        Setting(
+            METRICS_INTERVAL,
+            SECS,
+            60,
+            _PROCESS,
+            "seconds between two reports of `self.metrics`, and on Storm of [how busy a task is](observing.md#how-busy-a-task-is)",
+        ),
         Setting(
             METRICS_REGISTERED,
             Kind("a list of names", is_texts),
