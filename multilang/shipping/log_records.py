@@ -22,6 +22,7 @@ _SHELL_LOG = re.compile(
     r"ShellLog pid:(?P<pid>\d+), name:(?P<name>\S+) "
 )  # org.apache.storm.utils.DefaultShellLogHandler
 _PROCESS = re.compile(r"\bpid:\d+, name:([^\s,]+)")
+_RAISED = re.compile(r": [^:]+ in component '([^']+)' \(task (\d+)\)")  # of what a component reports
 _THREAD = re.compile(r"Thread-\d+-(.+)-executor\[(?P<first>\d+), (?P<last>\d+)\]")
 _LAUNCHED = re.compile(r"Launched subprocess with pid (\d+)")  # org.apache.storm.task.ShellBolt, and of spouts
 _JAVA = re.compile(r"\s+at [\w.$<>/@]+\(|\s+\.\.\. \d+ (?:more|common frames)|\s*$")
@@ -65,6 +66,7 @@ class RecordReader:
     def __init__(self) -> None:
         self._last: Record | None = None
         self._tasks: dict[str, int] = {}  # by the pid
+        self._threads: dict[str, tuple[str, int | None]] = {}  # component and task that a thread reads from
 
     def add(self, lines: Iterable[str]) -> Iterator[Record]:
         """Return the records that are whole after these lines."""
@@ -93,12 +95,16 @@ class RecordReader:
         task = int(thread["first"]) if thread and thread["first"] == thread["last"] else None
         if own is not None:
             text = text[own.end() :]
-            of_pid = self._tasks.get(own["pid"])
-            return Record(first["time"], level, own["name"], not text.startswith(PREFIX), [text], task=of_pid or task)
+            task = self._tasks.get(own["pid"], task)
+            self._threads[first["thread"]] = own["name"], task
+            return Record(first["time"], level, own["name"], not text.startswith(PREFIX), [text], task=task)
         if task is not None and (launched := _LAUNCHED.match(text)):
             self._tasks[launched[1]] = task
         named = _PROCESS.search(text) or thread
-        return Record(first["time"], level, named[1] if named else None, False, [text], task=task)
+        component = named[1] if named else None
+        if component is None:
+            component, task = self._threads.get(first["thread"], (None, None))
+        return Record(first["time"], level, component, False, [text], task=task)
 
 
 def _continue(record: Record, line: str) -> None:
@@ -109,5 +115,9 @@ def _continue(record: Record, line: str) -> None:
     else:
         if record.component is None:
             named = _PROCESS.search(line)
-            record.component = named[1] if named else None
+            raised = _RAISED.search(line)
+            if raised is not None:
+                record.component, record.task = raised[1], int(raised[2])
+            elif named is not None:
+                record.component = named[1]
         record.lines.append(line)

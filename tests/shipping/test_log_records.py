@@ -85,6 +85,18 @@ def test_records_are_the_same_however_the_log_is_cut(tmp_path_factory, cuts) -> 
     assert [*found, *reader.rest()] == read(LOG)
 
 
+def test_what_a_bolt_reports_is_known_by_its_text_or_by_the_thread_that_reads_from_it() -> None:
+    reported = """\
+2026-05-01 02:42:17.000 o.a.s.e.e.ReportError Thread-29 [ERROR] Error
+java.lang.Exception: Shell Process Exception: no visit
+\tat org.apache.storm.task.ShellBolt.handleError(ShellBolt.java:232)
+2026-05-01 02:42:18.000 o.a.s.e.e.ReportError Thread-31 [ERROR] Error
+java.lang.Exception: Shell Process Exception: KeyError in component 'count' (task 2) on tuple 7 from 'parse'
+\tat org.apache.storm.task.ShellBolt.handleError(ShellBolt.java:232)
+"""
+    assert [(each.component, each.task) for each in read(LOG + reported)[-2:]] == [("parse", 3), ("count", 2)]
+
+
 def test_lines_of_another_pattern_are_shown_as_they_are() -> None:
     assert [each.lines for each in read("hello\nworld\n")] == [["hello"], ["world"]]
 
