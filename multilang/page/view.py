@@ -481,11 +481,16 @@ class _Log:
         if self._shown == (feed.log_version, feed.log_problem, component, task):
             return
         tasks = {each.id: [task.id for task in each.by_task] for each in status.components if charts.is_shown(each)}
-        self._component.set_options({"": "all components", **{id: id for id in tasks}})
         ids = tasks.get(component, [])
-        self._task.set_options({"": "all tasks", **{id: f"task {id}" for id in ids}}, value=task if task in ids else "")
+        components = {"": "all components", **{id: id for id in tasks}}
+        if self._component.options != components:  # otherwise a list that is open would be drawn anew
+            self._component.set_options(components)
+        names: dict[str | int, str] = {"": "all tasks", **{id: f"task {id}" for id in ids}}
+        if self._task.options != names:
+            self._task.set_options(names, value=task if task in ids else "")
+            task = self._task.value
         self._task.visible = len(ids) > 1
-        self._shown = (feed.log_version, feed.log_problem, component, self._task.value)
+        self._shown = (feed.log_version, feed.log_problem, component, task)
         found = [each for each in feed.log if component in ("", each.component) and task in ("", each.task)]
         self._lines.content = "".join(map(self._line, reversed(found[-MAX_LINES:])))
         self._problem.text = masked_text(f"New lines are missing: {feed.log_problem}" if feed.log_problem else "")
@@ -512,8 +517,10 @@ class Viewer:
     offset: int
 
     def time(self, secs: float) -> str:
-        """Return a time, in seconds since 1970, as the browser's user reads it."""
-        return f"{datetime.fromtimestamp(secs, timezone(timedelta(minutes=-self.offset))):%H:%M:%S}"
+        """Return a time, in seconds since 1970, as the browser's user reads it; of another day with its date."""
+        zone = timezone(timedelta(minutes=-self.offset))
+        then, today = datetime.fromtimestamp(secs, zone), datetime.now(zone).date()
+        return f"{then:%H:%M:%S}" if then.date() == today else f"{then:%Y-%m-%d %H:%M:%S}"
 
 
 async def viewer() -> Viewer:
