@@ -25,6 +25,7 @@ from multilang.engine.status import (
 )
 from multilang.exchange.names import STREAM
 from multilang.settings import EDGES
+from multilang.topology.errors import TopologyError
 from multilang.topology.groupings import Grouping
 from multilang.topology.model import ACKER
 
@@ -225,16 +226,15 @@ class _Declared:
 def _declared(structure: Any) -> dict[str, _Declared]:
     """Return the declared components, with the streams and subscriptions for which there are blocks now."""
     found: dict[str, _Declared] = {}
-    edges: dict[str, Any] = {}
+    edges: dict[str, dict[str, dict[str, str]]] = {}
     for kind, specs in (("spout", structure.spouts), ("bolt", structure.bolts)):
         for id, spec in specs.items():
             common = spec.common
-            conf = json.loads(common.json_conf or "{}")
-            edges[id] = conf.get(EDGES, {}).get("out", {})
+            tasks, edges[id] = _in_conf(common.json_conf)
             executors = common.parallelism_hint or 1
             found[id] = _Declared(
                 kind=kind,
-                tasks=conf.get("topology.tasks") or executors,
+                tasks=tasks or executors,
                 executors=executors,
                 streams={name: tuple(of.output_fields) for name, of in common.streams.items() if name != STREAM},
                 in_blocks=list(edges[id]),
@@ -247,10 +247,27 @@ def _declared(structure: Any) -> dict[str, _Declared]:
     for source, streams in edges.items():
         for stream, targets in streams.items():
             for target, grouping in targets.items():
-                reader = found[target]
-                reader.inputs[source, stream] = str(Grouping(grouping["type"], grouping.get("fields", ())))
-                reader.inputs_in_blocks.setdefault(source, []).append((source, stream))
+                if target in found:
+                    found[target].inputs[source, stream] = grouping
+                    found[target].inputs_in_blocks.setdefault(source, []).append((source, stream))
     return found
+
+
+def _in_conf(text: str | None) -> tuple[int | None, dict[str, dict[str, str]]]:
+    """Return a component's number of tasks, and of its streams that travel in blocks each target with the grouping in words.
+
+    A conf that this library did not make may have anything under these keys.
+    """
+    try:
+        conf = json.loads(text or "{}")
+        tasks = conf.get("topology.tasks")
+        edges = {
+            stream: {target: str(Grouping(each["type"], each.get("fields", ()))) for target, each in targets.items()}
+            for stream, targets in conf.get(EDGES, {}).get("out", {}).items()
+        }
+    except (AttributeError, LookupError, TypeError, ValueError, TopologyError):
+        return None, {}
+    return tasks if type(tasks) is int else None, edges
 
 
 def _in_words(grouping: Any) -> str | None:

@@ -14,7 +14,7 @@ from multilang import BasicBolt, Spout, Stream, TopologyBuilder
 from multilang.engine.exposition import families
 from multilang.engine.samples import Recorder
 from multilang.engine.status import RunError, RunStatus, declared
-from multilang.settings import EXCHANGE
+from multilang.settings import EDGES, EXCHANGE
 from multilang.shipping.contents import Contents
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
@@ -313,6 +313,29 @@ def test_what_travels_in_blocks_is_shown_on_the_streams_that_are_declared(both: 
     for shown in (before, status, topology_status(info)):
         assert "$blocks" not in json.dumps(shown.as_json())
         assert all("$blocks" not in str(family) for family in families(shown))
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "[]",
+        "{",
+        '{"topology.tasks": "two"}',
+        f'{{"{EDGES}": 1}}',
+        f'{{"{EDGES}": {{"out": {{"a": {{"gone": {{"type": "all"}}}}}}}}}}',
+        f'{{"{EDGES}": {{"out": {{"a": {{"take": {{"type": "odd"}}}}}}}}}}',
+    ],
+)
+def test_a_topology_that_another_client_submitted_is_shown(conf: str) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("take", Take, parallelism=3).shuffle_grouping("words")
+    structure = struct(builder.build("t", {EXCHANGE: "tuple"}))
+    structure.bolts["take"].common.json_conf = conf
+    info = types().TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
+    status = topology_status(info, structure=structure)
+    assert {each.id: each.tasks for each in status.components} == {"words": 1, "take": 3}
+    assert [(each.component, each.grouping) for each in status["take"].inputs] == [("words", "shuffle")]
 
 
 @given(st.data())
