@@ -1,4 +1,4 @@
-"""What a topology's tasks report is read from the logs of its workers: from files here, or from logviewers."""
+"""The reports of a topology's tasks are read from the logs of its workers: from files here, or from logviewers."""
 
 from __future__ import annotations
 
