@@ -26,6 +26,7 @@ from multilang.shipping.worker_logs import (
     FollowedFile,
     FollowedLogviewer,
     WorkerPlace,
+    followed,
     local_workers,
     logviewer_port,
     newest_folder,
@@ -145,16 +146,10 @@ class _Cluster:
             return None
         if info.id != self._id:
             return None  # another one of the same name
-        places = workers(info)
-        here = shared_folder(self._conf, info.id, places)
-        if here is not None:
-            return {
-                f"{worker.host or 'ended'}:{worker.port}": FollowedFile(path)
-                for worker, path in local_workers(here, places)
-            }
-        self.poll = _POLL_LOGVIEWER
-        port = logviewer_port(self._conf)
-        return {f"{each.host}:{each.port}": FollowedLogviewer(each, info.id, port) for each in places}
+        found = followed(info, self._conf)
+        if any(isinstance(each, FollowedLogviewer) for each in found.values()):
+            self.poll = _POLL_LOGVIEWER
+        return found
 
 
 def _shown(logs: _Folder | _Cluster, chosen: Chosen, lines: int, follow: bool) -> int:

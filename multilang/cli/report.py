@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from multilang.cli.exits import BROKE_OFF, FAILED_TUPLES, NEVER_STARTED
 from multilang.cli.output import echo_document
 from multilang.cli.view import components_table, top_table
+from multilang.engine.readable import number
 from multilang.engine.status import RunStatus
 from multilang.helpers.masked import masked, masked_text
 
@@ -43,17 +44,17 @@ class Outcome:
     @property
     def lost(self) -> int:
         """The number of tuples that failed and were not acked later."""
-        return self.run.total("lost", None)
+        return self.run.total("lost", None) or 0
 
-    def reliability(self) -> dict[str, int]:
-        """Return the counters that show whether anything was lost."""
+    def reliability(self) -> dict[str, int | None]:
+        """Return the counters that show whether anything was lost; None: not known of the engine."""
         total = self.run.total
         return {
             "acked": total("acked"),
             "failed": total("failed"),
             "timed_out": total("timed_out"),
             "pending": total("pending"),
-            "lost": self.lost,
+            "lost": total("lost", None),
             "errors": total("errors", None),
             "restarts": total("restarts", None),
         }
@@ -107,20 +108,20 @@ def write_tables(outcome: Outcome, console: Console) -> None:
 def summary(outcome: Outcome) -> Iterable[str]:
     """Return one line on the tuples, one on the end if it was not the usual one, and how to repeat a seeded run."""
     figures = outcome.reliability()
-    acked, emitted = figures["acked"], outcome.run.total("emitted")
+    acked, emitted = figures["acked"] or 0, outcome.run.total("emitted") or 0
     is_reliable = any(figures[name] for name in ("acked", "failed", "pending")) or not emitted
     done, what = (acked, "acked") if is_reliable else (emitted, "emitted, none of them with an id to be acked by,")
     secs = outcome.run.seconds
     rate = f", {done / secs:,.0f} per second" if secs > 0 else ""
     # Tuples that a dead spout has lost never failed, so this may be negative.
-    replayed, timed_out = max(figures["failed"] - figures["lost"], 0), figures["timed_out"]
+    replayed, timed_out = max((figures["failed"] or 0) - outcome.lost, 0), figures["timed_out"]
     parts = ((timed_out, "timed out"), (replayed, "replayed"))
-    details = ", ".join(f"{number:,} of them {how}" for number, how in parts if number)
+    details = ", ".join(f"{count:,} of them {how}" for count, how in parts if count)
     seconds = f"{secs:.1f} s{' of virtual time' if outcome.mode == 'simulated' else ''}"
     yield (
-        f"{done:,} tuples {what} in {seconds}{rate}; {figures['failed']:,} failed"
-        f"{f' ({details})' if details else ''}, {figures['pending']:,} pending, "
-        f"{figures['lost']:,} lost; {figures['restarts']:,} restarts, {figures['errors']:,} errors"
+        f"{done:,} tuples {what} in {seconds}{rate}; {number(figures['failed'])} failed"
+        f"{f' ({details})' if details else ''}, {number(figures['pending'])} pending, "
+        f"{number(figures['lost'])} lost; {number(figures['restarts'])} restarts, {number(figures['errors'])} errors"
     )
     if outcome.problem is not None:
         yield masked_text(outcome.problem)

@@ -95,6 +95,7 @@ def run_topology(
         shown = _show_log(
             progress,
             logging.CRITICAL + 1 if quiet else (logging.WARNING, logging.INFO, logging.DEBUG, 5)[min(verbose, 3)],
+            has_page=page is not None,
         )
         cluster = LocalCluster(mode=mode, seed=seed, faults=Faults(pause_secs=PAUSE_SECS) if faults else None)  # type: ignore[arg-type]
         run = _Run(loaded, cluster, conf, ranking, progress, stop)
@@ -332,11 +333,13 @@ class _ToRunView(logging.Handler):
             self.handleError(record)
 
 
-def _show_log(progress: RunView, level: int) -> _ToRunView:
+def _show_log(progress: RunView, level: int, has_page: bool) -> _ToRunView:
+    """Show the log from a level on; a page shows it from INFO on, too."""
     logging.addLevelName(5, "TRACE")
     handler = _ToRunView(progress, in_full=level <= logging.DEBUG)
     handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setLevel(level)
     root = logging.getLogger()
     root.addHandler(handler)
-    root.setLevel(level)
+    root.setLevel(min(level, logging.INFO) if has_page else level)
     return handler

@@ -31,6 +31,7 @@ from multilang.cli.spark_files import (
 from multilang.cli.spark_view import SparkLine, show_result
 from multilang.cli.view import console
 from multilang.component.errors import ConfigError
+from multilang.engine.readable import number
 from multilang.errors import SparkJobError, TaskStartError
 from multilang.protocol.codec import dumps
 from multilang.store.errors import StateError
@@ -311,7 +312,7 @@ def _run_stream(
             show(f"{name} (spark) {progress}")
 
     asked: list[int] = []
-    former = {number: signal.signal(number, lambda sent, _: asked.append(sent)) for number in _SIGNALS}
+    former = {which: signal.signal(which, lambda sent, _: asked.append(sent)) for which in _SIGNALS}
     try:
         query = start(report)
         try:
@@ -325,14 +326,14 @@ def _run_stream(
         finally:
             query.stop()
     finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+        for which, handler in former.items():
+            signal.signal(which, handler)
     for each in query.failed[-10:]:
         show(f"failed at every attempt: {each}")
     status = query.status()
     acked, lost = status.total("acked"), status.total("lost", None)
     if not as_json:
-        print(f"{name}: {acked:,} rows acked in {batches} batches, {lost:,} lost")
+        print(f"{name}: {number(acked)} rows acked in {batches} batches, {number(lost)} lost")
     if asked:
         return exits.INTERRUPTED if asked[0] == signal.SIGINT else exits.TERMINATED
     return exits.FAILED_TUPLES if lost else exits.OK

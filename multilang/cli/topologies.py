@@ -19,7 +19,7 @@ from multilang.cli.settings import ProjectCommand
 from multilang.cli.view import NARROW, console
 from multilang.engine.readable import milliseconds, number, per_second, percent
 from multilang.helpers.masked import harmless, masked_text
-from multilang.shipping.topology_status import counted_in_blocks, least_uptime, started_again, worth_showing
+from multilang.shipping.topology_status import least_uptime
 
 if TYPE_CHECKING:
     from typing import Any
@@ -76,12 +76,8 @@ def status(name: str, where: str | None, as_json: bool) -> int:
     screen = console(sys.stdout)
     screen.print(_components(found, screen))
     show_errors(found)
-    for call in found.long_calls:
-        echo(harmless(call), err=True)
-    if blocks := counted_in_blocks(found):
-        echo(blocks)
-    if young := started_again(found):
-        echo(young, err=True)
+    for line in (*found.long_calls, *found.notes):
+        echo(harmless(line), err=True)
     return exits.OK
 
 
@@ -186,10 +182,15 @@ def _document(status: RunStatus) -> dict[str, Any]:
 
 def show_errors(status: RunStatus) -> None:
     """Print the errors that components reported to standard error."""
-    for error, times in worth_showing(status.errors):
-        often = f", {times} times" if times > 1 else ""
-        age = max(0.0, time.time() - (error.time or 0))
-        echo(f"error in {error.component!r} on {error.where}, {age:.0f} s ago{often}:", err=True)
+    now = time.time()
+    for error in status.errors:
+        times = f", {error.times:,} times" if error.times > 1 else ""
+        span = "" if error.first_time is None else f" in {(error.time or 0) - error.first_time} s"
+        where = "" if error.where is None else f" on {error.where}"
+        echo(
+            f"error in {error.component!r}{where}, {max(0.0, now - (error.time or 0)):.0f} s ago{times}{span}:",
+            err=True,
+        )
         echo("".join(f"    {harmless(line)}\n" for line in masked_text(error.message).splitlines()), err=True, nl=False)
 
 

@@ -141,6 +141,5 @@ class RunView:
 def totals(status: RunStatus) -> str:
     """Return the spouts' counts in a few words."""
     acked, failed, pending, timed_out = map(status.total, ("acked", "failed", "pending", "timed_out"))
-    return (
-        f"{acked:,} acked, {failed:,} failed{f' ({timed_out:,} timed out)' if timed_out else ''}, {pending:,} pending"
-    )
+    late = f" ({timed_out:,} timed out)" if timed_out else ""
+    return f"{number(acked)} acked, {number(failed)} failed{late}, {number(pending)} pending"

@@ -102,7 +102,7 @@ class Program:
         self._on_stderr = on_stderr
         self._on_writable = on_writable or self.write
         self._on_death = on_death
-        self._started_at = self.received_at = time.monotonic()
+        self.started_at = self.received_at = time.monotonic()
         self._died_at = 0.0
         self._reason = ""
         self._broken = ""  # how it broke the protocol: its further messages are ignored
@@ -258,7 +258,7 @@ class Program:
         reason = how if not ours else f"{ours} ({how})" if status else ours
         if child.error_tail:
             reason = f"{reason}; the end of its stderr:\n{child.error_tail}"
-        secs = self._died_at - self._started_at
+        secs = self._died_at - self.started_at
         return ProgramDiedError(self._command, reason, status, secs, status == -9 and not ours)
 
     def stop(self) -> None:

@@ -32,6 +32,18 @@ def milliseconds(latency: float | None) -> str:
     return f"{latency:,.0f} ms" if latency >= 10 else f"{latency:.1f} ms"
 
 
+def duration(secs: float | None) -> str:
+    """Return a time as text."""
+    if secs is None:
+        return UNKNOWN
+    whole = int(secs)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
 def counted(tuples: int) -> str:
     """Return a number of tuples, such as ``1 tuple``."""
     return f"{tuples} tuple{'' if tuples == 1 else 's'}"

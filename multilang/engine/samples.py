@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from multilang.engine.status import History, Series, work_done
@@ -18,6 +17,8 @@ WINDOW_SECS = 10.0
 """The longest window of a rate."""
 EVERY_SECS = 0.9
 """The least time between two samples: those that are a second apart may come a little early."""
+REPORT_SECS = 60.0
+"""The longest time between two reports of a cluster's executor (executor.metrics.frequency.secs)."""
 MAX_SAMPLES = 60
 """The most samples that are stored."""
 
@@ -26,20 +27,20 @@ class Sample(NamedTuple):
     """The counts of a component at one moment, since the run's start.
 
     Attributes:
-        done: The number that its rate counts.
-        failed: Failed tuples.
+        done: The number that its rate counts; None: not known.
+        failed: Failed tuples; None: not known.
         pending: Tuples that are neither acked nor failed; None: not known.
         measured: The number of measured latencies.
         latency_secs: The sum of the measured latencies.
         by_task: Task -> the number that a rate counts, and the seconds in which it was busy (None: not known).
     """
 
-    done: int = 0
-    failed: int = 0
+    done: int | None = 0
+    failed: int | None = 0
     pending: int | None = 0
     measured: int = 0
     latency_secs: float = 0.0
-    by_task: Mapping[int, tuple[int, float | None]] = {}
+    by_task: Mapping[int, tuple[int | None, float | None]] = {}
 
 
 class Rates(NamedTuple):
@@ -70,9 +71,11 @@ class Recorder:
 
     Args:
         start: The time of the run's start, at which all counts are 0; None: the run began before it was watched.
+        report_secs: The longest time between two reports of a count: one that stays the same for less is not known anew.
     """
 
-    def __init__(self, start: float | None = 0.0) -> None:
+    def __init__(self, start: float | None = 0.0, report_secs: float = 0.0) -> None:
+        self._report_secs = report_secs
         # replaced, and never changed
         self._samples: tuple[tuple[float, Mapping[str, Sample]], ...] = () if start is None else ((start, {}),)
 
@@ -97,13 +100,15 @@ class Recorder:
         task_capacity: dict[int, float] = {}
         for id, sample in components.items():
             old = before.get(id, _START)
-            rate[id] = _increase(sample.done, old.done) / secs
+            if (done := _increase(sample.done, old.done)) is not None:
+                rate[id] = done / secs
             shares = _shares(sample, old, secs)
             if shares:
                 capacity[id] = max(shares.values())
                 task_capacity.update(shares)
-            for task, (done, _) in sample.by_task.items():
-                task_rate[task] = _increase(done, old.by_task.get(task, _NONE)[0]) / secs
+            for task, (count, _) in sample.by_task.items():
+                if (done := _increase(count, old.by_task.get(task, _NONE)[0])) is not None:
+                    task_rate[task] = done / secs
         return Rates(secs, rate, capacity, task_rate, task_capacity)
 
     def history(self) -> History:
@@ -111,9 +116,16 @@ class Recorder:
         samples = self._samples
         ids = dict.fromkeys(id for _, components in samples[1:] for id in components)
         columns: dict[str, list[tuple[Any, ...]]] = {id: [] for id in ids}
-        for (then, before), (at, components) in pairwise(samples):
-            for id, column in columns.items():
-                column.append(_interval(before.get(id, _START), components.get(id), at - then))
+        for id, column in columns.items():
+            (then, first), *later = samples
+            before = first.get(id, _START)
+            for at, components in later:
+                now = components.get(id)
+                if now == before and at - then < self._report_secs:
+                    column.append((None,) * len(_NAMES))
+                else:
+                    column.append(_interval(before, now, at - then))
+                    then, before = at, now or _START
         return History(
             at=tuple(at for at, _ in samples[1:]),
             components={
@@ -127,7 +139,7 @@ def sample_of(kind: str, tasks: Mapping[int, TaskStats]) -> Sample:
     spout = kind == "spout"
     emitted = executed = acked = failed = pending = measured = 0
     latency = 0.0
-    by_task: dict[int, tuple[int, float | None]] = {}
+    by_task: dict[int, tuple[int | None, float | None]] = {}
     for id, stats in tasks.items():
         emitted += stats.emitted
         executed += stats.executed
@@ -157,7 +169,7 @@ def sample_of_status(component: ComponentStatus) -> Sample:
     acked, latency_ms = component.acked or 0, component.latency_ms
     return Sample(
         component.done,
-        component.failed or 0,
+        component.failed,
         component.waiting,
         0 if latency_ms is None else acked,
         (latency_ms or 0.0) * acked / 1000,
@@ -165,20 +177,21 @@ def sample_of_status(component: ComponentStatus) -> Sample:
     )
 
 
-_NONE: tuple[int, float | None] = (0, None)
+_NONE: tuple[int | None, float | None] = (0, None)
 _NAMES = ("rate", "failed", "pending", "latency_ms", "capacity")
 
 
 def _interval(old: Sample, new: Sample | None, secs: float) -> tuple[Any, ...]:
     """Return the figures of one interval, in the order of _NAMES."""
     if new is None:
-        return (None, None, None, None, None)
+        return (None,) * len(_NAMES)
+    done = _increase(new.done, old.done)
     measured = new.measured - old.measured
     latency_ms = 1000 * (new.latency_secs - old.latency_secs) / measured if measured > 0 else None
     shares = _shares(new, old, secs)
     capacity = max(shares.values()) if shares else None
     return (
-        _increase(new.done, old.done) / secs,
+        None if done is None else done / secs,
         _increase(new.failed, old.failed),
         new.pending,
         latency_ms,
@@ -186,8 +199,10 @@ def _interval(old: Sample, new: Sample | None, secs: float) -> tuple[Any, ...]:
     )
 
 
-def _increase(now: int, before: int) -> int:
+def _increase(now: int | None, before: int | None) -> int | None:
     """Return by how much a count grew; one that became smaller began again at 0, as after a worker's restart."""
+    if now is None or before is None:
+        return None
     return now - before if now >= before else now
 
 

@@ -7,18 +7,22 @@ Storm's page, in milliseconds.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, TypeVar
 
+from multilang.component.repeats import kind_of
 from multilang.topology.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from multilang.component.metrics import Total
     from multilang.topology.model import ComponentSpec
 
+_TRACEBACK = "\nTraceback"
+_NUMBER = re.compile(r"\d+")
 VERSION = 1
 """The version of the JSON document; it changes when a key is renamed, dropped, or gets another meaning."""
 
@@ -198,8 +202,8 @@ class ComponentStatus(Figures):
     by_task: tuple[TaskStatus, ...] = ()
 
     @property
-    def done(self) -> int:
-        """The number that a rate counts: a spout's finished tuples, or a bolt's processed ones."""
+    def done(self) -> int | None:
+        """The number that a rate counts: a spout's finished tuples, or a bolt's processed ones; None: not known."""
         return work_done(self.kind, self.emitted, self.executed, self.acked, self.failed, self.pending)
 
     @property
@@ -217,7 +221,7 @@ class ComponentStatus(Figures):
 
 @dataclass(frozen=True, kw_only=True)
 class RunError:
-    """An error that a component reported, or that ended a task.
+    """The last error of a kind that a component reported, or that ended a task.
 
     Attributes:
         component: The component's id.
@@ -227,7 +231,9 @@ class RunError:
         at: Seconds since the run's start.
         time: Seconds since 1970.
         where: Host and port of the worker.
-        times: The number of its occurrences, where an engine counts errors of one kind together.
+        times: The number of its kind; on a cluster, of those that Storm still stores.
+        first_at: Seconds from the run's start to the first of its kind; None: not known, or it is the only one.
+        first_time: The time of the first of its kind, in seconds since 1970; None: not known, or it is the only one.
         report: The whole report, where ``message`` is a part of it.
     """
 
@@ -239,6 +245,8 @@ class RunError:
     time: int | None = None
     where: str | None = None
     times: int = 1
+    first_at: float | None = None
+    first_time: int | None = None
     report: str | None = None
 
     def __str__(self) -> str:
@@ -308,7 +316,8 @@ class RunStatus:
         workers: The number of workers.
         components: The components, in the order in which they were declared.
         waiting_for: What is still to come before the run is drained, one line each; None: not known.
-        errors: The last errors, oldest first.
+        errors: The last errors, each kind once, oldest first.
+        notes: Sentences about figures that mean something else here than elsewhere.
         checkpoint: The last checkpoint; None: there was none, or it is not known.
         history: The last minute.
     """
@@ -323,6 +332,7 @@ class RunStatus:
     components: tuple[ComponentStatus, ...] = ()
     waiting_for: tuple[str, ...] | None = None
     errors: tuple[RunError, ...] = ()
+    notes: tuple[str, ...] = ()
     checkpoint: CheckpointStatus | None = None
     history: History = field(default_factory=History)
 
@@ -353,14 +363,16 @@ class RunStatus:
             if task.call is not None
         )
 
-    def total(self, name: str, kind: str | None = "spout") -> int:
-        """Return the sum of a count over all spouts, or over all components.
+    def total(self, name: str, kind: str | None = "spout") -> int | None:
+        """Return the sum of a count over all spouts, or over all components; None: it is not known of any.
 
         Args:
             name: The count's name, such as ``"acked"``.
             kind: "spout", "bolt", or None for all components.
         """
-        return sum(getattr(each, name) or 0 for each in self.components if kind in (None, each.kind))
+        counts = (getattr(each, name) for each in self.components if kind in (None, each.kind))
+        known = [count for count in counts if count is not None]
+        return sum(known) if known else None
 
     def averaged(self) -> RunStatus:
         """Return the status with rates and capacities over the whole run instead of its last window."""
@@ -371,7 +383,7 @@ class RunStatus:
         def averaged(figures: _F, kind: str, busy_secs: float | None) -> _F:
             done = work_done(kind, figures.emitted, figures.executed, figures.acked, figures.failed, figures.pending)
             capacity = None if busy_secs is None else min(busy_secs / secs, 1.0)
-            return replace(figures, rate=done / secs, capacity=capacity)
+            return replace(figures, rate=None if done is None else done / secs, capacity=capacity)
 
         components = []
         for each in self.components:
@@ -403,6 +415,7 @@ class RunStatus:
             values["checkpoint"] = CheckpointStatus(**_known(CheckpointStatus, document["checkpoint"]))
         if document["waiting_for"] is not None:
             values["waiting_for"] = tuple(document["waiting_for"])
+        values["notes"] = tuple(document.get("notes", ()))
         history = document["history"]
         values["history"] = History(
             at=tuple(history["at"]),
@@ -416,11 +429,46 @@ class RunStatus:
 
 def work_done(
     kind: str, emitted: int | None, executed: int | None, acked: int | None, failed: int | None, pending: int | None
-) -> int:
+) -> int | None:
     """Return the number that a rate counts: a spout's acked tuples (or emitted, if none has an id), a bolt's inputs."""
     if kind == "bolt":
-        return executed or 0
-    return (acked or 0) if acked or failed or pending else (emitted or 0)
+        return executed
+    return acked if acked or failed or pending else emitted
+
+
+def error_kind(message: str) -> str:
+    """Return what an error shares with others of its kind: a traceback's places, or else the text without numbers."""
+    kind = kind_of(message)
+    return kind if _TRACEBACK in message else _NUMBER.sub("", kind)
+
+
+def by_kind(
+    errors: Iterable[RunError], kind_of: Callable[[RunError], str] = lambda each: error_kind(each.message)
+) -> tuple[RunError, ...]:
+    """Return the last error of each kind with the number of its kind, the newest last.
+
+    If the last one was only counted, its text is that of the last one with a traceback.
+
+    Args:
+        errors: The errors, oldest first.
+        kind_of: Returns what an error shares with those of its kind, beside its component.
+    """
+    kinds: dict[tuple[object, ...], RunError] = {}
+    for each in errors:
+        kind = each.component, each.fatal, kind_of(each)
+        before = kinds.pop(kind, None)
+        if before is not None:
+            written = each if _TRACEBACK in each.message or _TRACEBACK not in before.message else before
+            each = replace(
+                each,
+                message=written.message,
+                report=written.report,
+                times=before.times + each.times,
+                first_at=before.at if before.first_at is None else before.first_at,
+                first_time=before.time if before.first_time is None else before.first_time,
+            )
+        kinds[kind] = each
+    return tuple(kinds.values())
 
 
 def joined(one: ComponentStatus, other: ComponentStatus) -> ComponentStatus:

@@ -118,7 +118,7 @@ def _run(run: LocalTopology, seconds: float, looks: list[_Look]) -> None:
         if run.clock.now() >= ends:
             run.deactivate()
             run.run_for(5 * _STEP)
-            before, done = done, run.status(by_task=False).total("executed", "bolt")
+            before, done = done, run.status(by_task=False).total("executed", "bolt") or 0
             if done == before:
                 return None
     return None

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
         @property
         def tasks(self) -> Sequence[Any]: ...
         @property
-        def kinds_of_errors(self) -> Sequence[tuple[Any, int]]: ...
+        def kinds_of_errors(self) -> Sequence[tuple[Any, int, float]]: ...
         @property
         def waiting_for(self) -> Sequence[str]: ...
         @property
@@ -98,8 +98,9 @@ class StatusSource:
                     fatal=each.fatal,
                     at=each.at,
                     times=times,
+                    first_at=None if times == 1 else first_at,
                 )
-                for each, times in run.kinds_of_errors
+                for each, times, first_at in run.kinds_of_errors
             ),
             checkpoint=run.checkpoint,
             history=self._recorder.history(),
@@ -155,6 +156,7 @@ def _task(info: Any, stats: TaskStats, rates: Rates) -> TaskStatus:
         through=info.id,
         alive=info.alive,
         where=None if info.pid is None else str(info.pid),
+        uptime_secs=info.uptime_secs,
         busy_secs=stats.busy,
         rate=rates.task_rate.get(info.id),
         capacity=rates.task_capacity.get(info.id),

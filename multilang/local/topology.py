@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from multilang.component.base import Component
 from multilang.component.reliable import MAX_SPOUT_PENDING
-from multilang.component.repeats import Repeats, kind_of
+from multilang.component.repeats import Repeats
 from multilang.component.spout import Spout
 from multilang.engine.counters import TaskStats, summed
+from multilang.engine.status import error_kind
 from multilang.errors import LocalClusterError
 from multilang.local.acker import acker_counters, renew
 from multilang.local.errors import NotDrainedError
@@ -80,6 +81,7 @@ class TaskInfo:
         restarts: The number of its restarts.
         pid: The id of its process; None when it has none.
         instance: The component, if it is in this process.
+        uptime_secs: Seconds since its process was started; None when it has none.
     """
 
     id: int
@@ -89,6 +91,7 @@ class TaskInfo:
     restarts: int
     pid: int | None = None
     instance: Any = None
+    uptime_secs: float | None = None
 
 
 class LocalTopology(ABC):
@@ -116,8 +119,8 @@ class LocalTopology(ABC):
         self._source = StatusSource(self, self._acker_counters)
         self._errors: deque[TaskError] = deque(maxlen=MAX_ERRORS)
         self._kinds_of_errors: dict[
-            tuple[str, bool, str], tuple[TaskError, int]
-        ] = {}  # the last of each, and their number
+            tuple[str, bool, str], tuple[TaskError, int, float]
+        ] = {}  # the last of each, their number, and when the first was
         self._repeats = Repeats(self._log_error, clock.now)
         self._printing: set[str] = set()  # components whose printed text was mentioned in the log
         self._captured: dict[tuple[str, str], list[LocalTuple]] = {}
@@ -239,8 +242,8 @@ class LocalTopology(ABC):
         """The acker tasks."""
 
     @property
-    def kinds_of_errors(self) -> list[tuple[TaskError, int]]:
-        """The last error of each kind, and the number of that kind; the newest is the last."""
+    def kinds_of_errors(self) -> list[tuple[TaskError, int, float]]:
+        """The last error of each kind, the number of that kind, and when its first was; the newest is the last."""
         return list(self._kinds_of_errors.values())
 
     @property
@@ -361,9 +364,9 @@ class LocalTopology(ABC):
         self.stats[task.id].errors += 1
         error = TaskError(task.component, task.id, message, fatal, self.clock.now() - self.started)
         self._errors.append(error)
-        kinds, kind = self._kinds_of_errors, (task.component, fatal, kind_of(message))
-        _, times = kinds.pop(kind, (None, 0))
-        kinds[kind] = error, times + 1  # the newest kind is the last
+        kinds, kind = self._kinds_of_errors, (task.component, fatal, error_kind(message))
+        _, times, first_at = kinds.pop(kind, (None, 0, error.at))
+        kinds[kind] = error, times + 1, first_at  # the newest kind is the last
         if len(kinds) > MAX_KINDS:
             del kinds[next(iter(kinds))]
         text = f"died: {message}" if fatal else message

@@ -7,19 +7,21 @@ from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING
 
-from multilang.engine.readable import milliseconds, number, per_second, percent
+from multilang.engine.readable import UNKNOWN, duration, milliseconds, number, per_second, percent
 from multilang.exchange.names import STREAM as BLOCKS_STREAM
 from multilang.page.layout import layout
 
 if TYPE_CHECKING:
     from typing import Any
 
-    from multilang.engine.status import ComponentStatus, RunStatus
+    from multilang.engine.status import ComponentStatus, RunStatus, TaskStatus
     from multilang.page.feed import Curves, Feed
     from multilang.page.layout import Layout
 
 BUSY = 0.9
 """The capacity from which on a component is a bottleneck."""
+STARTING_SECS = 30.0
+"""The time in which a component that does not run yet is no alarm."""
 
 _WIDTH, _HEIGHT = 168, 58  # of a node in a graph without zoom, in pixels
 _LETTERS = 18  # of an id and its number of tasks: for more, if they are wide ones, a node is too small
@@ -56,6 +58,22 @@ def is_shown(component: ComponentStatus) -> bool:
     return not component.id.startswith("__")
 
 
+def down(status: RunStatus, component: ComponentStatus) -> int:
+    """Return the number of a component's tasks, or of its executors on a cluster, that should run and do not."""
+    if status.state != "active" or status.seconds < STARTING_SECS:
+        return 0
+    if component.up is not None:
+        return (component.executors or 0) - component.up
+    return sum(task.alive is False for task in component.by_task)
+
+
+def missing(status: RunStatus) -> str:
+    """Return a sentence on a cluster's executors that do not run; empty if all do, or they are not known."""
+    of = [(each.up, each.executors or 0) for each in status.components if each.up is not None]
+    up, executors = sum(up for up, _ in of), sum(number for _, number in of)
+    return f"{up} of {executors} executors run." if up < executors else ""
+
+
 def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
     """Return the options of the graph, with nodes from spouts on the left to sinks on the right."""
     assert feed.status is not None
@@ -87,7 +105,10 @@ def graph(feed: Feed, palette: Palette, selected: str | None) -> dict[str, Any]:
                 "width": (right - left) * _ACROSS,  # as far as the places reach: nothing is stretched
                 "height": (bottom - top) * _DOWN,
                 "data": [
-                    *(_node(each, place[each.id], palette, each.id == selected) for each in shown),
+                    *(
+                        _node(each, place[each.id], palette, each.id == selected, down(feed.status, each))
+                        for each in shown
+                    ),
                     *(_point(x * _ACROSS, y * _DOWN) for x, y in corners),
                     *(_point(*point) for point in points),
                 ],
@@ -149,14 +170,18 @@ def _way(
     return [*way, (target[0] * _ACROSS - half, target[1] * _DOWN)]
 
 
-def _node(each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool) -> dict[str, Any]:
-    is_alarm = bool(each.failed or each.restarts) or (each.capacity or 0) >= BUSY
+def _node(
+    each: ComponentStatus, place: tuple[int, float], palette: Palette, is_selected: bool, down: int
+) -> dict[str, Any]:
+    is_alarm = bool(each.failed or each.restarts or down) or (each.capacity or 0) >= BUSY
     limit = _LETTERS - len(f" ×{each.tasks}")
     title = each.id if len(each.id) <= limit else f"{each.id[: limit // 2 - 1]}…{each.id[-(limit - limit // 2) :]}"
     lines = [f"{{title|{title}}}{{dim| ×{each.tasks}}}", f"{{figures|{per_second(each.rate)}}}"]
     if each.capacity is not None:
         lines[-1] += f"{{dim|  busy {percent(each.capacity)}}}"
-    if each.restarts:
+    if down:
+        lines.append(f"{{alarm|✗ {number(down)} of {number(each.executors or each.tasks)} down}}")
+    elif each.restarts:
         lines.append(f"{{alarm|↻ {number(each.restarts)} restart{'s' * (each.restarts != 1)}}}")
     elif each.failed:
         lines.append(f"{{alarm|✗ {number(each.failed)} failed}}")
@@ -222,8 +247,19 @@ def mixed(one: str, other: str, share: float) -> str:
     return "#" + bytes(round(a + (b - a) * share) for a, b in pairs).hex()
 
 
+def is_known(history: Curves, ids: list[str], column: str) -> bool:
+    """Return whether there is anything to draw of a figure of some components."""
+    return any(value is not None for id in ids for value in history.components.get(id, {}).get(column, ()))
+
+
 def curves(
-    history: Curves, ids: list[str], column: str, name: str, palette: Palette, is_share: bool = False
+    history: Curves,
+    ids: list[str],
+    column: str,
+    name: str,
+    palette: Palette,
+    began: float | None = None,
+    is_share: bool = False,
 ) -> dict[str, Any]:
     """Return the options of a chart with a line for each component.
 
@@ -233,28 +269,45 @@ def curves(
         column: The figure: "rate", "failed", "pending", "latency_ms" or "capacity".
         name: The chart's title, with the unit.
         palette: The colours.
-        is_share: Whether the figure is a share from 0 to 1.
+        began: The time of the run's start, in seconds since 1970; None: its time is virtual.
+        is_share: Whether the figure is a share from 0 to 1, which is drawn in per cent.
     """
-    axis = {"axisLine": {"lineStyle": {"color": palette.line}}, "axisLabel": {"color": palette.dim, "fontSize": 10}}
+    label = {"color": palette.dim, "fontSize": 10}
+    axis = {"axisLine": {"lineStyle": {"color": palette.line}}}
     end = history.at[-1] if history.at else 0.0
+    begin = max(end - 60.0, 0.0)
+    if history.at:
+        begin = min(begin, history.at[0])
+
+    def place(secs: float) -> float:
+        return round(secs, 1) if began is None else round((began + secs) * 1000)  # the browser knows its own zone
+
+    factor = 100 if is_share else 1
     return {
         "animation": False,
         "color": list(palette.curves),
         "title": {"text": name, "left": 8, "top": 4, "textStyle": {"fontSize": 12, "color": palette.text}},
-        "grid": {"left": 52, "right": 14, "top": 32, "bottom": 24},
+        "grid": {"left": 52, "right": 18, "top": 32, "bottom": 24},
         "tooltip": {"trigger": "axis", "confine": True, "textStyle": {"fontSize": 11}},
         "xAxis": {
-            "type": "value",
-            "min": round(max(end - 60.0, 0.0) if not history.at else min(history.at[0], max(end - 60.0, 0.0))),
-            "max": round(max(end, 1.0)),
+            "type": "value" if began is None else "time",
+            "min": place(begin),
+            "max": place(max(end, begin + 1.0)),
+            "splitNumber": 4,
             "splitLine": {"show": False},
+            "axisLabel": {
+                **label,
+                "hideOverlap": True,
+                "formatter": "{value} s" if began is None else "{HH}:{mm}:{ss}",
+            },
             **axis,
         },
         "yAxis": {
             "type": "value",
             "min": 0,
-            **({"max": 1} if is_share else {}),
+            **({"max": 100} if is_share else {}),
             "splitLine": {"lineStyle": {"color": palette.line, "opacity": 0.25}},
+            "axisLabel": {**label, "formatter": "{value} %"} if is_share else label,
             **axis,
         },
         "series": [
@@ -262,9 +315,10 @@ def curves(
                 "type": "line",
                 "name": id,
                 "showSymbol": False,
+                "connectNulls": True,
                 "lineStyle": {"width": 1.5},
                 "data": [
-                    [round(at, 1), value]
+                    [place(at), None if value is None else round(value * factor, 3)]
                     for at, value in zip(history.at, history.components.get(id, {}).get(column, ()), strict=False)
                 ],
             }
@@ -273,36 +327,39 @@ def curves(
     }
 
 
-def tasks(component: ComponentStatus, palette: Palette, most: int = 100) -> dict[str, Any]:
-    """Return the options of a chart with a bar for each task, by which skew is seen at a glance."""
+def tasks(component: ComponentStatus, palette: Palette, most: int = 100) -> dict[str, Any] | None:
+    """Return the options of a chart with a bar for each task, by which skew is seen at a glance; None: nothing is known."""
     shown = component.by_task[:most]
+    counts = [each.executed if component.kind == "bolt" else each.emitted for each in shown]
+    if all(count is None for count in counts):
+        return None
+    of = f" (the first {most} of {len(component.by_task)})" if len(component.by_task) > most else ""
+    name = "processed" if component.kind == "bolt" else "emitted"
     return {
         "animation": False,
         "color": [palette.curves[0]],
         "title": {
-            "text": "tuples by task"
-            + (f" (the first {most} of {len(component.by_task)})" if len(component.by_task) > most else ""),
+            "text": f"tuples {name} by task{of}",
             "left": 8,
             "top": 4,
             "textStyle": {"fontSize": 12, "color": palette.text},
         },
         "grid": {"left": 60, "right": 14, "top": 32, "bottom": 24},
         "tooltip": {"trigger": "axis", "confine": True},
-        "xAxis": {"type": "category", "data": [str(each.id) for each in shown], "axisLabel": {"color": palette.dim}},
+        "xAxis": {"type": "category", "data": [task_name(each) for each in shown], "axisLabel": {"color": palette.dim}},
         "yAxis": {
             "type": "value",
             "min": 0,
             "axisLabel": {"color": palette.dim, "fontSize": 10},
             "splitLine": {"lineStyle": {"color": palette.line, "opacity": 0.25}},
         },
-        "series": [
-            {
-                "type": "bar",
-                "name": "processed" if component.kind == "bolt" else "emitted",
-                "data": [(each.executed if component.kind == "bolt" else each.emitted) or 0 for each in shown],
-            }
-        ],
+        "series": [{"type": "bar", "name": name, "data": counts}],
     }
+
+
+def task_name(task: TaskStatus) -> str:
+    """Return the id of a task, or the ids of an executor's tasks."""
+    return str(task.id) if task.id == task.through else f"{task.id}-{task.through}"
 
 
 def rows(status: RunStatus) -> list[dict[str, Any]]:
@@ -332,9 +389,10 @@ def task_rows(component: ComponentStatus) -> list[dict[str, Any]]:
     """Return the rows of the table of a component's tasks."""
     return [
         {
-            "id": str(each.id) if each.id == each.through else f"{each.id}-{each.through}",
-            "where": each.where or "",
-            "alive": "-" if each.alive is None else "yes" if each.alive else "no",
+            "id": task_name(each),
+            "where": each.where or UNKNOWN,
+            "alive": UNKNOWN if each.alive is None else "yes" if each.alive else "no",
+            "uptime": duration(each.uptime_secs),
             "emitted": number(each.emitted),
             "processed": number(each.executed),
             "acked": number(each.acked),
@@ -346,3 +404,27 @@ def task_rows(component: ComponentStatus) -> list[dict[str, Any]]:
         }
         for each in component.by_task
     ]
+
+
+def place_rows(status: RunStatus) -> list[dict[str, Any]]:
+    """Return the rows of the table of workers, or of processes: which tasks run in each."""
+    places: dict[str, list[tuple[str, TaskStatus]]] = {}
+    for each in status.components:
+        for task in each.by_task:
+            if task.where is not None:
+                places.setdefault(task.where, []).append((each.id, task))
+    rows = []
+    for where, found in sorted(places.items()):
+        of: dict[str, list[str]] = {}
+        for id, task in found:
+            of.setdefault(id, []).append(task_name(task))
+        rows.append(
+            {
+                "where": where,
+                "up": duration(
+                    max((task.uptime_secs for _, task in found if task.uptime_secs is not None), default=None)
+                ),
+                "runs": "; ".join(f"{id} {', '.join(names)}" for id, names in of.items()),
+            }
+        )
+    return rows

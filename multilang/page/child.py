@@ -1,7 +1,7 @@
 """The process that serves the page of a run in its parent process.
 
 Each line that it writes to its standard output is a request, and the parent answers each by a line of JSON: the
-status, or null. The first line that it writes is the page's address. When its standard input ends, the run is over.
+status, or null, with the new lines of the log. The first line that it writes is the page's address. When its standard input ends, the run is over.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from multilang.component.errors import ConfigError
 from multilang.engine.status import RunStatus
-from multilang.page.feed import Feed
+from multilang.page.feed import Feed, LogLine
 from multilang.page.server import serve
 
 if TYPE_CHECKING:
@@ -46,9 +46,15 @@ class Parent:
             self.has_ended.set()
             return None
         document = json.loads(line)
-        if document is not None and "error" in document:
+        if "error" in document:
             raise RuntimeError(document["error"])
-        return None if document is None else RunStatus.from_json(document)
+        return self._taken(document)
+
+    def _taken(self, document: dict[str, Any]) -> RunStatus | None:
+        """Take the lines of the log, and return the status."""
+        self.feed.take_log([LogLine(**each) for each in document["log"]])
+        status = document["status"]
+        return None if status is None else RunStatus.from_json(status)
 
     async def run(self, _server: Any) -> None:
         """Follow the run until it is over."""
@@ -59,7 +65,8 @@ class Parent:
         while line := await reading.readline():
             text = line.decode()
             if text.startswith("last "):
-                self.feed.take(RunStatus.from_json(json.loads(text[5:])))
+                if (status := self._taken(json.loads(text[5:]))) is not None:
+                    self.feed.take(status)
             else:
                 self._answers.put_nowait(text)
         self._answers.put_nowait("")
@@ -78,14 +85,14 @@ def main() -> None:
     def build() -> None:
         from nicegui import ui
 
-        from multilang.page.view import RunView, prefers_dark
+        from multilang.page.view import RunView, viewer
 
         @ui.page("/")
         async def index() -> None:
             await ui.context.client.connected()
             parent.feed.watch()
             ui.context.client.on_delete(parent.feed.unwatch)
-            RunView(parent.feed, {}, await prefers_dark())
+            RunView(parent.feed, {}, await viewer())
 
     try:
         serve(host, port, build, lambda url: parent.send(json.dumps({"url": url})), parent.run)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from time import localtime, strftime, time
+from time import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from nicegui import ui
 
+from multilang.engine.readable import duration
 from multilang.page.charts import DARK, LIGHT
-from multilang.page.view import Banner, duration, fill, heading, page_style, table
+from multilang.page.view import Banner, fill, heading, page_style, table
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
+
+    from multilang.page.view import Viewer
 
 EVERY_SECS = 2.0
 _TOPOLOGIES = {
@@ -32,13 +35,14 @@ class ClusterView:
 
     Args:
         ask: Returns Storm's ClusterSummary.
-        is_dark: Whether the browser asks for a dark page.
+        viewer: The browser.
     """
 
-    def __init__(self, ask: Callable[[], Awaitable[Any]], is_dark: bool) -> None:
+    def __init__(self, ask: Callable[[], Awaitable[Any]], viewer: Viewer) -> None:
         self._ask = ask
         self._at: float | None = None  # when it answered last
-        self._dark = page_style(is_dark)
+        self._viewer = viewer
+        self._dark = page_style(viewer.is_dark)
         self._title = heading("Storm", 1)
         self._banner = Banner()
         with ui.element("section").classes("panel"):
@@ -58,7 +62,7 @@ class ClusterView:
         try:
             summary = await self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, it is shown, and asked again
-            when = f" What is shown is of {strftime('%H:%M:%S', localtime(self._at))}." if self._at else ""
+            when = f" What is shown is of {self._viewer.time(self._at)}." if self._at else ""
             self._banner.show(f"The cluster can't be asked: {error}. The page asks again.{when}", self._palette.alarm)
             return
         self._at = time()

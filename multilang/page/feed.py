@@ -4,19 +4,51 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass
 from time import time
 from typing import TYPE_CHECKING
 
+from multilang.engine.samples import REPORT_SECS
 from multilang.engine.status import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import TypeAlias
 
     from multilang.engine.status import ComponentStatus, RunStatus
 
 EVERY_SECS = 1.0
 CURVE_SECS = 300.0
+MAX_LINES = 2000  # of the log
+_REPORTING = ("storm", "spark", "spark-stream")  # engines whose counts stay the same until the next report
 _COLUMNS = ("rate", "failed", "pending", "latency_ms", "capacity")
+
+if TYPE_CHECKING:
+    Edge: TypeAlias = tuple[str, str, str]  # source, stream and target
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A record of the log.
+
+    Attributes:
+        at: Its time in seconds since 1970; None: only as text.
+        time: Its time as the log has it, where ``at`` is not known.
+        level: Its level, such as "info".
+        component: The component that it is of; None: of none.
+        task: The component's task; None: not known.
+        where: The worker, as host and port; empty: there is one log.
+        text: Its text.
+    """
+
+    level: str
+    text: str
+    at: float | None = None
+    time: str = ""
+    component: str | None = None
+    task: int | None = None
+    where: str = ""
 
 
 class Feed:
@@ -25,29 +57,44 @@ class Feed:
     Args:
         ask: Returns the status now; None: there is none yet. What it raises is shown as the reason why there is none.
         every: Seconds between two statuses.
+        ask_log: Returns the lines of the log since the last call; None: there is no log to be had.
 
     Attributes:
         status: The last status; None: none has come.
         at: The time of this status, in seconds since 1970.
+        began: The time of the run's start.
         problem: The reason why the last question was not answered; empty if it was.
         is_over: Whether no further status will come.
         version: A number that rises with every change of these.
         traffic: Source, stream and target of an edge -> tuples per second; None: not known.
         curves: The history, longer than that of a status.
+        log: The last lines of the log.
+        log_version: A number that rises with every new line.
+        log_problem: The reason why the last lines are missing; empty if they are not.
     """
 
-    def __init__(self, ask: Callable[[], Awaitable[RunStatus | None]], every: float = EVERY_SECS) -> None:
+    def __init__(
+        self,
+        ask: Callable[[], Awaitable[RunStatus | None]],
+        every: float = EVERY_SECS,
+        ask_log: Callable[[], Awaitable[list[LogLine]]] | None = None,
+    ) -> None:
         self._ask = ask
+        self._ask_log = ask_log
         self._every = every
         self._watchers = 0
         self._is_watched = asyncio.Event()
         self.status: RunStatus | None = None
-        self.at = 0.0
+        self.at = self.began = 0.0
         self.problem = ""
         self.is_over = False
         self.version = 0
-        self.traffic: dict[tuple[str, str, str], float | None] = {}
+        self.traffic: dict[Edge, float | None] = {}
+        self._counted: dict[Edge, tuple[float, int]] = {}
         self.curves = Curves()
+        self.log: deque[LogLine] = deque(maxlen=MAX_LINES)
+        self.log_version = 0
+        self.log_problem = ""
 
     def watch(self) -> None:
         """Count one more watcher."""
@@ -77,17 +124,46 @@ class Feed:
             self.problem = ""
             if status is not None:
                 self.take(status)
+            if self._ask_log is not None:
+                try:
+                    self.take_log(await self._ask_log())
+                except Exception as error:  # noqa: BLE001 - as above
+                    self.log_problem = str(error) or repr(error)
         self.version += 1
 
     def take(self, status: RunStatus) -> None:
         """Take a status as the last one."""
         before = self.status
-        if before is not None and (status.id != before.id or status.seconds < before.seconds):
-            before, self.curves = None, Curves()  # another run of the same name
-        self.traffic = traffic(before, status, self.traffic)
         self.status, self.at = status, time()
+        if before is None or status.id != before.id or status.seconds < before.seconds:
+            self.began = self.at - status.seconds
+            self._counted, self.curves = {}, Curves()
+        self._count_traffic(status)
         self.curves.add(status)
         self.version += 1
+
+    def take_log(self, lines: Sequence[LogLine]) -> None:
+        """Take new lines of the log."""
+        self.log_problem = ""
+        self.log.extend(lines)
+        self.log_version += len(lines)
+
+    def _count_traffic(self, status: RunStatus) -> None:
+        """Find the tuples per second of each edge, since its count was reported before."""
+        rates: dict[Edge, float | None] = {}
+        hold = REPORT_SECS if status.engine in _REPORTING else 0.0
+        for edge, count in _counted(status):
+            then, earlier = self._counted.get(edge, (status.seconds, None))
+            secs = status.seconds - then
+            if count is None:
+                rates[edge] = None
+            elif secs > 0 and (count != earlier or secs >= hold):
+                rates[edge] = None if earlier is None else max(0, count - earlier) / secs
+                self._counted[edge] = status.seconds, count
+            else:
+                rates[edge] = self.traffic.get(edge)
+                self._counted.setdefault(edge, (status.seconds, count))
+        self.traffic = rates
 
     def end(self) -> None:
         """Take note that no further status will come."""
@@ -127,31 +203,7 @@ class Curves:
                     del column[:old]
 
 
-def traffic(
-    before: RunStatus | None, now: RunStatus, last: dict[tuple[str, str, str], float | None]
-) -> dict[tuple[str, str, str], float | None]:
-    """Return the tuples per second of each edge: source, stream and target.
-
-    Args:
-        before: The status of some seconds ago; None: there was none.
-        now: The status.
-        last: The result for the status before, which is returned if no time has passed.
-    """
-    rates: dict[tuple[str, str, str], float | None] = {}
-    counts = {} if before is None else dict(_counted(before))
-    secs = 0.0 if before is None else now.seconds - before.seconds
-    for edge, count in _counted(now):
-        earlier = counts.get(edge)
-        if secs <= 0:
-            rates[edge] = last.get(edge)
-        elif count is None or earlier is None:
-            rates[edge] = None
-        else:
-            rates[edge] = max(0, count - earlier) / secs
-    return rates
-
-
-def _counted(status: RunStatus) -> list[tuple[tuple[str, str, str], int | None]]:
+def _counted(status: RunStatus) -> list[tuple[Edge, int | None]]:
     """Return the edges, and the tuples that have passed each: received ones or, where they are not counted, emitted."""
     components = {each.id: each for each in status.components}
     return [

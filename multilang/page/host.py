@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import threading
+from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -14,10 +16,12 @@ from multilang.engine.child import environment, module_command
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+    from typing import Any
 
     from multilang.engine.status import RunStatus
 
 PORT = 8765
+MAX_LINES = 2000  # of the log until a page asks for them
 WATCHED_SECS = 5.0  # after the last question
 END_SECS = 10.0  # until a page's process that does not end by itself is ended
 
@@ -42,6 +46,7 @@ class RunPage:
 
     def __init__(self, source: Callable[[], RunStatus | None], port: int = PORT, host: str = "127.0.0.1") -> None:
         self._source = source
+        self._log = _Log()
         self._asked_at = float("-inf")
         command = [*module_command("multilang.page.child"), host, str(port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
@@ -55,6 +60,7 @@ class RunPage:
             self._from.close()
             raise ConfigError(greeting["error"])
         self.url: str = greeting["url"]
+        logging.getLogger().addHandler(self._log)
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._answer, name="multilang-page", daemon=True)
         self._thread.start()
@@ -70,8 +76,9 @@ class RunPage:
         Args:
             last: The last status, which browsers still show.
         """
+        logging.getLogger().removeHandler(self._log)
         if last is not None:
-            self._write(b"last " + _line(last))
+            self._write(b"last " + _line(last, self._log.taken()))
         self._end()
         self._thread.join(END_SECS)
         self._from.close()
@@ -88,7 +95,7 @@ class RunPage:
         for _question in self._from:
             self._asked_at = monotonic()
             try:
-                line = _line(self._source())
+                line = _line(self._source(), self._log.taken())
             except Exception as error:  # noqa: BLE001 - whatever it is, the page shows it, and asks again
                 line = json.dumps({"error": str(error) or repr(error)}).encode() + b"\n"
             if not self._write(line):
@@ -115,5 +122,32 @@ class RunPage:
             self._process.wait()
 
 
-def _line(status: RunStatus | None) -> bytes:
-    return json.dumps(None if status is None else status.as_json()).encode() + b"\n"
+class _Log(logging.Handler):
+    """The last records of this process's log that the page has not got yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines: deque[dict[str, Any]] = deque(maxlen=MAX_LINES)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = {
+                "at": record.created,
+                "level": record.levelname.lower(),
+                "component": record.name,
+                "task": getattr(record, "task", None),
+                "text": self.format(record),
+            }
+        except Exception:  # noqa: BLE001 - as logging's own handlers: a log line must not end the run
+            self.handleError(record)
+        else:
+            self._lines.append(line)
+
+    def taken(self) -> list[dict[str, Any]]:
+        """Return the records since the last call."""
+        return [self._lines.popleft() for _ in range(len(self._lines))]
+
+
+def _line(status: RunStatus | None, log: list[dict[str, Any]]) -> bytes:
+    document = {"status": None if status is None else status.as_json(), "log": log}
+    return json.dumps(document).encode() + b"\n"

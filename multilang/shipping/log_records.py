@@ -18,9 +18,13 @@ _FIRST = re.compile(
     r"(?P<time>(?:\d{4}-\d\d-\d\d[ T])?\d\d:\d\d:\d\d[.,]\d{3}\S*) (?P<logger>\S+) (?P<thread>.*?) "
     r"\[(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\] (?P<text>.*)"
 )
-_SHELL_LOG = re.compile(r"ShellLog pid:\d+, name:(\S+) ")  # org.apache.storm.utils.DefaultShellLogHandler
+_SHELL_LOG = re.compile(
+    r"ShellLog pid:(?P<pid>\d+), name:(?P<name>\S+) "
+)  # org.apache.storm.utils.DefaultShellLogHandler
 _PROCESS = re.compile(r"\bpid:\d+, name:([^\s,]+)")
-_THREAD = re.compile(r"Thread-\d+-(.+)-executor\[")
+_RAISED = re.compile(r": [^:]+ in component '([^']+)' \(task (\d+)\)")  # of what a component reports
+_THREAD = re.compile(r"Thread-\d+-(.+)-executor\[(?P<first>\d+), (?P<last>\d+)\]")
+_LAUNCHED = re.compile(r"Launched subprocess with pid (\d+)")  # org.apache.storm.task.ShellBolt, and of spouts
 _JAVA = re.compile(r"\s+at [\w.$<>/@]+\(|\s+\.\.\. \d+ (?:more|common frames)|\s*$")
 _CAUSE = re.compile(r"Caused by: |(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error|Throwable)\b")
 
@@ -36,6 +40,7 @@ class Record:
         is_own: True if the component wrote it, and not Storm about it, nor this library for its status.
         lines: Its text, without Java's stack and the log's prefix of a component's text.
         java: The number of lines of Java's stack that were left out.
+        task: The component's task; None: not known.
     """
 
     time: str
@@ -44,6 +49,7 @@ class Record:
     is_own: bool
     lines: list[str] = field(default_factory=list)
     java: int = 0
+    task: int | None = None
 
     @property
     def text(self) -> str:
@@ -59,6 +65,8 @@ class RecordReader:
 
     def __init__(self) -> None:
         self._last: Record | None = None
+        self._tasks: dict[str, int] = {}  # by the pid
+        self._threads: dict[str, tuple[str, int | None]] = {}  # component and task that a thread reads from
 
     def add(self, lines: Iterable[str]) -> Iterator[Record]:
         """Return the records that are whole after these lines."""
@@ -67,7 +75,7 @@ class RecordReader:
             if first is not None:
                 if self._last is not None:
                     yield self._last
-                self._last = _begun(first)
+                self._last = self._begun(first)
             elif self._last is not None:
                 _continue(self._last, line)
             else:  # of another pattern, or of a record whose beginning was rolled over: shown, whatever it is
@@ -79,16 +87,24 @@ class RecordReader:
         if last is not None:
             yield last
 
-
-def _begun(first: re.Match[str]) -> Record:
-    text = first["text"]
-    own = _SHELL_LOG.match(text)
-    level = {"FATAL": "error"}.get(first["level"], first["level"].lower())
-    if own is not None:
-        text = text[own.end() :]
-        return Record(first["time"], level, own[1], not text.startswith(PREFIX), [text])
-    named = _PROCESS.search(text) or _THREAD.match(first["thread"])
-    return Record(first["time"], level, named[1] if named else None, False, [text])
+    def _begun(self, first: re.Match[str]) -> Record:
+        text = first["text"]
+        own = _SHELL_LOG.match(text)
+        level = {"FATAL": "error"}.get(first["level"], first["level"].lower())
+        thread = _THREAD.match(first["thread"])
+        task = int(thread["first"]) if thread and thread["first"] == thread["last"] else None
+        if own is not None:
+            text = text[own.end() :]
+            task = self._tasks.get(own["pid"], task)
+            self._threads[first["thread"]] = own["name"], task
+            return Record(first["time"], level, own["name"], not text.startswith(PREFIX), [text], task=task)
+        if task is not None and (launched := _LAUNCHED.match(text)):
+            self._tasks[launched[1]] = task
+        named = _PROCESS.search(text) or thread
+        component = named[1] if named else None
+        if component is None:
+            component, task = self._threads.get(first["thread"], (None, None))
+        return Record(first["time"], level, component, False, [text], task=task)
 
 
 def _continue(record: Record, line: str) -> None:
@@ -99,5 +115,9 @@ def _continue(record: Record, line: str) -> None:
     else:
         if record.component is None:
             named = _PROCESS.search(line)
-            record.component = named[1] if named else None
+            raised = _RAISED.search(line)
+            if raised is not None:
+                record.component, record.task = raised[1], int(raised[2])
+            elif named is not None:
+                record.component = named[1]
         record.lines.append(line)

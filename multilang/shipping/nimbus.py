@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang import transport
 from multilang.component.errors import ConfigError
-from multilang.engine.samples import Recorder
+from multilang.engine.samples import REPORT_SECS, Recorder
 from multilang.shipping.errors import UNREACHABLE, ShippingError, refused, unreachable
 from multilang.shipping.storm_yaml import Address
 from multilang.shipping.task_reports import TaskReports
@@ -56,6 +56,7 @@ class Nimbus:
         self.conf: Mapping[str, Any] = conf or {}
         self._tls, self._transport = _chosen(self.conf)
         self._recorders: dict[str, Recorder] = {}
+        self._structures: dict[str, Any] = {}
         self._reports: dict[str, TaskReports] = {}
         self.address, self._client = self._connect_first(seeds)
         if len(seeds) > 1:
@@ -117,8 +118,11 @@ class Nimbus:
             ShippingError: No topology of that name is running.
         """
         info = self.topology(name)
+        if info.id not in self._structures:
+            self._structures[info.id] = self.call("getUserTopology", info.id)
+        recorder = self._recorders.setdefault(info.id, Recorder(start=None, report_secs=REPORT_SECS))
         reports = self._reports.setdefault(info.id, TaskReports(lambda: nimbus_conf(self)))
-        return topology_status(info, self._recorders.setdefault(info.id, Recorder(start=None)), reports.read(info))
+        return topology_status(info, recorder, reports.read(info), self._structures[info.id])
 
     def kill(self, name: str, wait: int | None = None) -> None:
         """End a topology.

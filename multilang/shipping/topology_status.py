@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import dataclass, field, replace
 from time import time as time_of_day
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from multilang.engine.samples import sample_of_status
 from multilang.engine.status import (
@@ -16,15 +18,19 @@ from multilang.engine.status import (
     RunStatus,
     StreamStatus,
     TaskStatus,
+    by_kind,
+    error_kind,
     metric_statuses,
     work_done,
 )
 from multilang.exchange.names import STREAM
+from multilang.settings import EDGES
+from multilang.topology.errors import TopologyError
+from multilang.topology.groupings import Grouping
 from multilang.topology.model import ACKER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
+    from collections.abc import Iterable, Mapping, Sequence
 
     from multilang.component.task_report import TaskReport
     from multilang.engine.samples import Recorder
@@ -37,12 +43,19 @@ _JAVA_FRAME = re.compile(r"\s+at [\w$.<>/@-]+\(.*\)( ~?\[.*\])?$|\s+\.\.\. \d+ m
 _JAVA_PREFIX = re.compile(r"^(Caused by: )?((java|org\.apache\.storm)\.[\w.$]+(: |$))+")
 _SHELL_PREFIX = re.compile(r"^Shell Process Exception: ?")
 _RESOURCES = re.compile(r"/\S*/stormdist/[^/\s]+/resources/")  # the folder in which a supervisor unpacks a jar
-_ON_TUPLE = re.compile(r" on tuple -?\d+ ")
+_TASK = re.compile(r"[^\n]* in component '[^'\n]*' \(task (\d+)\)")
+_AGAIN = re.compile(
+    r" \(as before, (?:once|([\d,]+) times) more in [\d.]+ s; [\d,]+ times in all\)$"
+)  # of component.repeats
 _TRACEBACK = "Traceback (most recent call last):"
+_GROUPINGS = ("shuffle", "all", "none", "direct", "local_or_shuffle", "custom_serialized")
 
 
 def topology_status(
-    info: Any, recorder: Recorder | None = None, reports: Mapping[tuple[str, int], TaskReport] | None = None
+    info: Any,
+    recorder: Recorder | None = None,
+    reports: Mapping[tuple[str, int], TaskReport] | None = None,
+    structure: Any = None,
 ) -> RunStatus:
     """Return the status from Storm's TopologyInfo.
 
@@ -55,15 +68,18 @@ def topology_status(
         info: Storm's TopologyInfo.
         recorder: The samples of earlier calls, of which the history is made; None: there are none.
         reports: The last reports of tasks, by component and task.
+        structure: Storm's StormTopology, which has what is declared; None: only what was counted is known.
     """
+    declared = {} if structure is None else _declared(structure)
     executors: dict[str, list[_Executor]] = {}
     for each in info.executors:
         executors.setdefault(each.component_id, []).append(_Executor(each, reports or {}))
-    components = [_component(id, of) for id, of in executors.items()]
+    ids = dict.fromkeys((*declared, *executors))
+    components = [_component(id, executors.get(id, []), declared.get(id)) for id in ids]
     seconds = float(info.uptime_secs)
     if recorder is not None:
         recorder.record(seconds, {each.id: sample_of_status(each) for each in components})
-    return RunStatus(
+    status = RunStatus(
         topology=info.name,
         engine="storm",
         state=info.status.lower(),
@@ -72,21 +88,20 @@ def topology_status(
         id=info.id,
         workers=len({(executor.host, executor.port) for executor in info.executors}),
         components=tuple(sorted(components, key=lambda each: (each.id.startswith("__"), each.id))),
-        errors=tuple(
-            sorted(
-                (
-                    component_error(id, f"{error.host}:{error.port}", error.error_time_secs, error.error)
-                    for id, errors in info.errors.items()
-                    for error in errors
-                ),
-                key=lambda error: error.time or 0,
+        errors=component_errors(
+            component_error(
+                id, None if error.host is None else f"{error.host}:{error.port}", error.error_time_secs, error.error
             )
+            for id, errors in info.errors.items()
+            for error in errors
         ),
         history=History() if recorder is None else recorder.history(),
     )
+    in_blocks = sorted(id for id, of in executors.items() if any(each.counts_blocks for each in of))
+    return replace(status, notes=tuple(filter(None, (_counted_in_blocks(in_blocks), started_again(status)))))
 
 
-def component_error(component: str, where: str, time: int, report: str) -> RunError:
+def component_error(component: str, where: str | None, time: int, report: str) -> RunError:
     """Return an error that Nimbus keeps.
 
     Args:
@@ -95,7 +110,43 @@ def component_error(component: str, where: str, time: int, report: str) -> RunEr
         time: Seconds since 1970.
         report: Java's whole stack trace.
     """
-    return RunError(component=component, message=readable(report), where=where, time=time, report=report)
+    message = readable(report)
+    task, again = _TASK.match(message), _AGAIN.search(message)
+    return RunError(
+        component=component,
+        message=message if again is None else message[: again.start()],
+        task=None if task is None else int(task[1]),
+        where=where,
+        time=time,
+        times=1 if again is None or again[1] is None else int(again[1].replace(",", "")),
+        report=report,
+    )
+
+
+def component_errors(errors: Iterable[RunError]) -> tuple[RunError, ...]:
+    """Return the last error of each kind, without Java's reports of the end of a process that reported its own error.
+
+    A report that was counted has no traceback, and is of the kind of the last one of its type that has.
+    """
+    in_order = sorted(errors, key=lambda each: each.time or 0)
+    spoke = {each.component for each in in_order if _TRACEBACK in each.message}
+    kinds: dict[tuple[str, str], str] = {}
+
+    def kind(each: RunError) -> str:
+        key = each.component, each.message.partition(" in component ")[0]
+        found = error_kind(each.message)
+        if _TRACEBACK in each.message:
+            kinds[key] = found
+        return kinds.get(key, found)
+
+    return by_kind(
+        (
+            each
+            for each in in_order
+            if each.component not in spoke or "multilang.NoOutputException" not in (each.report or "")
+        ),
+        kind,
+    )
 
 
 def least_uptime(status: RunStatus) -> int:
@@ -123,13 +174,8 @@ def started_again(status: RunStatus) -> str:
     )
 
 
-def counted_in_blocks(status: RunStatus) -> str:
+def _counted_in_blocks(found: Sequence[str]) -> str:
     """Return a sentence on the components that Storm counts by the block; empty if there are none."""
-    found = [
-        each.id
-        for each in status.components
-        if any(part.stream == STREAM for part in each.inputs) or any(part.name == STREAM for part in each.streams)
-    ]
     if not found:
         return ""
     return (
@@ -154,17 +200,83 @@ def readable(report: str) -> str:
     return _RESOURCES.sub("", "\n".join(words)).strip()
 
 
-def worth_showing(errors: Sequence[RunError]) -> list[tuple[RunError, int]]:
-    """Return each error once, the last of its kind, with its number.
+@dataclass
+class _Declared:
+    """The declaration of a component in Storm's StormTopology.
 
-    If a component reported its own error, Java's reports of its process's end are left out.
+    Attributes:
+        kind: "spout" or "bolt".
+        tasks: The number of its tasks.
+        executors: The number of executors that it was submitted with.
+        streams: Stream -> its fields.
+        in_blocks: The streams whose tuples may travel in blocks.
+        inputs: Source and stream -> the grouping in words.
+        inputs_in_blocks: Source -> those of its subscriptions that may come in blocks.
     """
-    spoke = {each.component for each in errors if _TRACEBACK in each.message}
-    kinds: dict[tuple[str, str], list[RunError]] = {}
-    for each in errors:
-        if each.component not in spoke or "multilang.NoOutputException" not in (each.report or ""):
-            kinds.setdefault((each.component, _ON_TUPLE.sub("", each.message)), []).append(each)
-    return [(kind[-1], len(kind)) for kind in kinds.values()]
+
+    kind: str
+    tasks: int
+    executors: int
+    streams: dict[str, tuple[str, ...] | None]
+    in_blocks: list[str] = field(default_factory=list)
+    inputs: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    inputs_in_blocks: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def _declared(structure: Any) -> dict[str, _Declared]:
+    """Return the declared components, with the streams and subscriptions for which there are blocks now."""
+    found: dict[str, _Declared] = {}
+    edges: dict[str, dict[str, dict[str, str]]] = {}
+    for kind, specs in (("spout", structure.spouts), ("bolt", structure.bolts)):
+        for id, spec in specs.items():
+            common = spec.common
+            tasks, edges[id] = _in_conf(common.json_conf)
+            executors = common.parallelism_hint or 1
+            found[id] = _Declared(
+                kind=kind,
+                tasks=tasks or executors,
+                executors=executors,
+                streams={name: tuple(of.output_fields) for name, of in common.streams.items() if name != STREAM},
+                in_blocks=list(edges[id]),
+                inputs={
+                    (source.componentId, source.streamId): _in_words(grouping)
+                    for source, grouping in common.inputs.items()
+                    if source.streamId != STREAM
+                },
+            )
+    for source, streams in edges.items():
+        for stream, targets in streams.items():
+            for target, grouping in targets.items():
+                if target in found:
+                    found[target].inputs[source, stream] = grouping
+                    found[target].inputs_in_blocks.setdefault(source, []).append((source, stream))
+    return found
+
+
+def _in_conf(text: str | None) -> tuple[int | None, dict[str, dict[str, str]]]:
+    """Return a component's number of tasks, and of its streams that travel in blocks each target with the grouping in words.
+
+    A conf that this library did not make may have anything under these keys.
+    """
+    try:
+        conf = json.loads(text or "{}")
+        tasks = conf.get("topology.tasks")
+        edges = {
+            stream: {target: str(Grouping(each["type"], each.get("fields", ()))) for target, each in targets.items()}
+            for stream, targets in conf.get(EDGES, {}).get("out", {}).items()
+        }
+    except (AttributeError, LookupError, TypeError, ValueError, TopologyError):
+        return None, {}
+    return tasks if type(tasks) is int else None, edges
+
+
+def _in_words(grouping: Any) -> str | None:
+    """Return Storm's struct of a grouping in words."""
+    if grouping.fields is not None:
+        return str(Grouping("fields", grouping.fields)) if grouping.fields else "global"
+    if grouping.custom_object is not None:
+        return str(grouping.custom_object.full_class_name.rpartition(".")[2])
+    return next((name.replace("_", " ") for name in _GROUPINGS if getattr(grouping, name) is not None), None)
 
 
 class _Executor:
@@ -186,8 +298,8 @@ class _Executor:
         self._reports = [each for each in of_tasks if each is not None]
 
     def total(self, name: str, window: str = ALL_TIME) -> int | None:
-        """Return the sum of a count over all streams that count; None: Storm has not counted it yet."""
-        if self.stats is None:
+        """Return the sum of a count over all streams that count; None: Storm does not count it, or not yet."""
+        if self.stats is None or not hasattr(self._home(name), name):
             return None
         counts: dict[Any, int] = self._windows(name).get(window) or {}
         return sum(count for stream, count in counts.items() if self._counts(_name(stream)))
@@ -208,13 +320,18 @@ class _Executor:
         return sum(average * count for average, count in known), sum(count for _, count in known)
 
     @property
+    def counts_blocks(self) -> bool:
+        """True if some of its counts are of blocks."""
+        return any(_name(each) == STREAM for name in ("emitted", "executed") for each in self.by_stream(name))
+
+    @property
     def rate(self) -> float | None:
         """Tuples per second in Storm's window of ten minutes."""
         emitted, executed, acked, failed = (
             self.total(name, TEN_MINUTES) for name in ("emitted", "executed", "acked", "failed")
         )
         done = work_done(self.kind, emitted, executed, acked, failed, None)
-        return done / self._window_secs if self.stats is not None and self._window_secs else None
+        return done / self._window_secs if done is not None and self._window_secs else None
 
     @property
     def capacity(self) -> float | None:
@@ -239,7 +356,7 @@ class _Executor:
             through=self.tasks[-1],
             alive=self.up,
             where=f"{summary.host}:{summary.port}",
-            uptime_secs=summary.uptime_secs,
+            uptime_secs=summary.uptime_secs or None,
             rate=self.rate,
             capacity=self.capacity,
             call=self._call,
@@ -278,37 +395,61 @@ def _figures(executors: Sequence[_Executor]) -> dict[str, Any]:
     return figures
 
 
-def _component(id: str, executors: Sequence[_Executor]) -> ComponentStatus:
-    streams: dict[str, list[int]] = {}
-    inputs: dict[tuple[str, str], int] = {}
-    for each in executors:
-        for place, name in enumerate(("emitted", "transferred")):
-            for stream, count in each.by_stream(name).items():
-                streams.setdefault(stream, [0, 0])[place] += count
-        for source, count in each.by_stream("executed").items():
-            key = (source.componentId, source.streamId)
-            inputs[key] = inputs.get(key, 0) + count
+def _component(id: str, executors: Sequence[_Executor], declared: _Declared | None) -> ComponentStatus:
+    is_counted = any(each.stats is not None for each in executors)
+    emitted, transferred = _summed(executors, "emitted"), _summed(executors, "transferred")
+    executed = {(each.componentId, each.streamId): count for each, count in _summed(executors, "executed").items()}
+    if declared is None:
+        kind = next((each.kind for each in executors if each.kind), "")
+        streams: dict[str, tuple[str, ...] | None] = dict.fromkeys({*emitted, *transferred} - {STREAM})
+        declared = _Declared(kind, 0, 0, streams, inputs={key: None for key in executed if key[1] != STREAM})
+
+    def count(counts: Mapping[Any, int], key: Any, of_blocks: Any, in_blocks: Sequence[Any]) -> int | None:
+        blocks = counts.get(of_blocks, 0) if key in in_blocks else 0
+        if not is_counted or (blocks and len(in_blocks) > 1):
+            return None
+        return counts.get(key, 0) + blocks
+
     capacities = [share for each in executors if (share := each.capacity) is not None]
     rates = [rate for each in executors if (rate := each.rate) is not None]
     return ComponentStatus(
         id=id,
-        kind=next((each.kind for each in executors if each.kind), ""),
-        tasks=sum(len(each.tasks) for each in executors),
-        executors=len(executors),
+        kind=declared.kind,
+        tasks=sum(len(each.tasks) for each in executors) or declared.tasks,
+        executors=len(executors) or declared.executors,
         up=sum(each.up for each in executors),
         streams=tuple(
-            StreamStatus(name=name, emitted=emitted, transferred=transferred)
-            for name, (emitted, transferred) in sorted(streams.items())
+            StreamStatus(
+                name=name,
+                fields=fields,
+                emitted=count(emitted, name, STREAM, declared.in_blocks),
+                transferred=count(transferred, name, STREAM, declared.in_blocks),
+            )
+            for name, fields in sorted(declared.streams.items(), key=lambda each: each[0])
         ),
         inputs=tuple(
-            InputStatus(component=component, stream=stream, executed=count)
-            for (component, stream), count in sorted(inputs.items())
+            InputStatus(
+                component=source,
+                stream=stream,
+                grouping=grouping,
+                executed=count(executed, (source, stream), (source, STREAM), declared.inputs_in_blocks.get(source, [])),
+            )
+            for (source, stream), grouping in sorted(declared.inputs.items(), key=lambda each: each[0])
         ),
         by_task=tuple(each.task() for each in sorted(executors, key=lambda each: each.tasks[0])),
         rate=sum(rates) if rates else None,
         capacity=max(capacities) if capacities else None,
         **_figures(executors),
     )
+
+
+def _summed(executors: Sequence[_Executor], name: str) -> dict[Any, int]:
+    """Return a count of some executors together, by stream."""
+    sums: dict[Any, int] = {}
+    for each in executors:
+        for stream, count in each.by_stream(name).items():
+            sums[stream] = sums.get(stream, 0) + count
+    return sums
 
 
 def _name(stream: Any) -> str:

@@ -164,6 +164,19 @@ def tail_of_logviewer(worker: WorkerPlace, id: str, port: int, lines: int) -> li
         return _tail(found, lines)
 
 
+def followed(info: Any, conf: Mapping[str, Any]) -> dict[str, FollowedFile | FollowedLogviewer]:
+    """Return the log of each worker in Storm's TopologyInfo, on this machine or from logviewers. ``conf``: of Nimbus."""
+    places = workers(info)
+    here = shared_folder(conf, info.id, places)
+    if here is not None:
+        return {
+            f"{worker.host or 'ended'}:{worker.port}": FollowedFile(path)
+            for worker, path in local_workers(here, places)
+        }
+    port = logviewer_port(conf)
+    return {f"{each.host}:{each.port}": FollowedLogviewer(each, info.id, port) for each in places}
+
+
 @contextmanager
 def _downloaded(worker: WorkerPlace, id: str, port: int) -> Iterator[Iterator[str]]:
     """Give the lines of a log, from the logviewer on the worker's host. Raises ShippingError."""

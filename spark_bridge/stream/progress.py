@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from multilang.engine.samples import Recorder, sample_of_status
-from multilang.engine.status import CheckpointStatus, RunStatus, joined
+from multilang.engine.status import CheckpointStatus, RunStatus, by_kind, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ class QueryFigures:
         self._name = name
         self._start = time.monotonic()
         self._components: dict[str, ComponentStatus] = {}
-        self._errors: list[RunError] = []
+        self._errors: tuple[RunError, ...] = ()
         self._recorder = Recorder()
         self._last: tuple[int, float, float] | None = None  # the last committed batch, its time, and when it was
 
@@ -116,8 +116,9 @@ class QueryFigures:
         for each in status.components:
             before = self._components.get(each.id)
             self._components[each.id] = each if before is None else joined(before, each)
-        self._errors = [*self._errors, *status.errors][-MAX_ERRORS:]
         now = time.monotonic()
+        new = (replace(each, at=now - self._start) for each in status.errors)
+        self._errors = by_kind((*self._errors, *new))[-MAX_ERRORS:]
         self._last = (batch, seconds, now)
         self._recorder.record(now - self._start, self._samples())
 
@@ -146,7 +147,7 @@ class QueryFigures:
             window_secs=rates.window_secs,
             components=tuple(components),
             waiting_for=waiting_for,
-            errors=tuple(self._errors),
+            errors=self._errors,
             checkpoint=None
             if last is None
             else CheckpointStatus(number=last[0], age_secs=now - last[2], seconds=last[1]),

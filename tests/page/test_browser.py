@@ -99,11 +99,18 @@ def test_a_run_is_watched_from_its_start_to_its_end(run: Run) -> None:
             'raise ValueError("fifty is <b>not</b> squared, password=',
         )
         wait_for(lambda: shows_trace(page, error, code), "the traceback of an error is open")
+        page.locator(
+            ".q-expansion-item", has_text=re.compile(r"square \(task \d\).*ValueError[\s\S]*at \d\d:\d\d:\d\d")
+        ).wait_for()
+        page.locator(".log", has_text=re.compile(r"\d\d:\d\d:\d\d ERROR square task \d ValueError")).wait_for()
         assert "hunter2" not in page.content()
         # The tasks of a component; one of them is killed.
         page.get_by_role("cell", name="square", exact=True).first.click()
         page.get_by_role("heading", name="square: its tasks").wait_for()
         page.locator("tr.selected", has_text="square").wait_for()
+        page.get_by_role("combobox", name="component").locator("xpath=../../..").get_by_text("square").wait_for()
+        places = page.locator("section", has=page.get_by_role("heading", name="Processes"))
+        assert re.search(r"square \d", places.inner_text())
         where = page.locator("tr", has=page.get_by_role("cell", name="yes", exact=True)).first.locator("td").nth(1)
         os.kill(int(where.inner_text()), signal.SIGKILL)
         wait_for(lambda: figure(page, "restarts") == 1, "the task that was killed is seen")

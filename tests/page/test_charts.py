@@ -107,5 +107,8 @@ def test_every_status_can_be_drawn(status, palette):
     assert height > 0
     assert len(charts.rows(status)) == len(status.components)
     for each in status.components:
-        json.dumps([graph, charts.tasks(each, palette), charts.task_rows(each)], allow_nan=False)
-    json.dumps(charts.curves(feed.curves, shown, "rate", "rate", palette), allow_nan=False)
+        json.dumps(
+            [graph, charts.tasks(each, palette), charts.task_rows(each), charts.place_rows(status)], allow_nan=False
+        )
+    for began in (None, 1e9):
+        json.dumps(charts.curves(feed.curves, shown, "rate", "rate", palette, began), allow_nan=False)

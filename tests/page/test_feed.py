@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +62,19 @@ def test_traffic_of_a_stream_that_is_not_counted_by_its_reader_is_what_was_emitt
     feed.take(now(0.0, (0, 0), 0))
     feed.take(now(10.0, (50, 70), 120))
     assert feed.traffic == {("a", "default", "join"): 5.0, ("b", "default", "join"): 7.0, ("a", "default", "one"): 12.0}
+
+
+def test_a_count_that_a_cluster_has_not_reported_anew_is_no_traffic_of_0():
+    def now(secs, executed):
+        read = InputStatus(component="spout", stream="default", executed=executed)
+        return replace(status(secs, bolt("count", executed, read)), engine="storm")
+
+    feed, edge = Feed(lambda: asyncio.sleep(0)), ("spout", "default", "count")
+    found = []
+    for secs, executed in ((1.0, 100), (3.0, 100), (11.0, 600), (13.0, 600), (72.0, 600)):
+        feed.take(now(secs, executed))
+        found.append(feed.traffic[edge])
+    assert found == [None, None, 50.0, 50.0, 0.0]
 
 
 def test_another_run_of_the_same_name_begins_anew():

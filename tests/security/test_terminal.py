@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from multilang.cli.output import HarmlessConsole
+from multilang.settings import EDGES
 from multilang.shipping.thrift_types import types
 from tests.cli.command import COMMAND, ROOT, multilang
 from tests.shipping.test_answers import answer_of, frame
@@ -48,11 +49,25 @@ def info() -> Any:
     )
 
 
+def structure() -> Any:
+    storm = types()
+    conf = json.dumps({"topology.tasks": EVIL, EDGES: {"out": {EVIL: {EVIL: {"type": "fields", "fields": [EVIL]}}}}})
+    source = storm.GlobalStreamId(componentId=EVIL, streamId=EVIL)
+    common = storm.ComponentCommon(
+        inputs={source: storm.Grouping(fields=[EVIL])},
+        streams={EVIL: storm.StreamInfo(output_fields=[EVIL], direct=False)},
+        json_conf=conf,
+    )
+    shell = storm.ComponentObject(shell=storm.ShellComponent(execution_command=EVIL, script=EVIL))
+    return storm.StormTopology(spouts={}, bolts={EVIL: storm.Bolt(bolt_object=shell, common=common)}, state_spouts={})
+
+
 def hostile(wire: socket.socket) -> None:
     """Answer whatever is asked, until the client hangs up."""
+    answers = {b"getTopologyInfo": info, b"getUserTopology": structure, b"getClusterInfo": cluster}
     while question := wire.recv(1 << 16):
-        call = "getTopologyInfo" if b"getTopologyInfo" in question else "getClusterInfo"
-        wire.sendall(frame(answer_of(call, info() if call == "getTopologyInfo" else cluster())))
+        call, answer = next((each for each in answers.items() if each[0] in question), (b"getClusterInfo", cluster))
+        wire.sendall(frame(answer_of(call.decode(), answer())))
 
 
 @pytest.mark.parametrize("arguments", [("list",), ("status", EVIL), ("list", "--json"), ("status", EVIL, "--json")])

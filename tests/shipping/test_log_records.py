@@ -22,6 +22,7 @@ from tests.shipping.test_worker_logs import logviewer, write
 LOG = """\
 2026-05-01 02:40:02.268 o.a.s.v.ConfigValidation main [INFO] Will use [class org.apache.storm.Config] for validation
 2026-05-01 02:40:29.947 o.a.s.t.ShellBolt Thread-20-count-executor[2, 2] [INFO] Launched subprocess with pid 13612
+2026-05-01 02:40:29.948 o.a.s.t.ShellBolt Thread-21-parse-executor[3, 3] [INFO] Launched subprocess with pid 16257
 2026-05-01 02:42:14.903 o.a.s.t.ShellBolt Thread-29 [WARN] ShellLog pid:16257, name:parse no visit: 'hello'
 2026-05-01 02:42:14.904 o.a.s.s.ShellSpout Thread-20-visits-executor[1, 1] [ERROR] ShellLog pid:16259, name:visits ValueError in component 'visits'
 Traceback (most recent call last):
@@ -51,19 +52,20 @@ def read(text: str):
 
 def test_records_know_their_component_and_their_own_lines() -> None:
     found = read(LOG)
-    assert [(each.level, each.component, each.is_own) for each in found] == [
-        ("info", None, False),
-        ("info", "count", False),
-        ("warn", "parse", True),
-        ("error", "visits", True),
-        ("error", "visits", False),
-        ("info", "parse", True),
+    assert [(each.level, each.component, each.task, each.is_own) for each in found] == [
+        ("info", None, None, False),
+        ("info", "count", 2, False),
+        ("info", "parse", 3, False),
+        ("warn", "parse", 3, True),
+        ("error", "visits", 1, True),
+        ("error", "visits", 1, False),
+        ("info", "parse", 3, True),
     ]
-    assert found[2].lines == ["no visit: 'hello'"]
-    assert found[3].lines[0] == "ValueError in component 'visits'"
-    assert "ValueError: no queue" in found[3].lines
-    assert not any("java" in line for line in found[3].lines)
-    assert found[4].lines == [
+    assert found[3].lines == ["no visit: 'hello'"]
+    assert found[4].lines[0] == "ValueError in component 'visits'"
+    assert "ValueError: no queue" in found[4].lines
+    assert not any("java" in line for line in found[4].lines)
+    assert found[5].lines == [
         "Error",
         "java.lang.RuntimeException: pid:16259, name:visits exitCode:-1, errorString:",
         "Caused by: java.lang.RuntimeException: Pipe to subprocess seems to be broken!",
@@ -81,6 +83,18 @@ def test_records_are_the_same_however_the_log_is_cut(tmp_path_factory, cuts) -> 
         at = cut
         found += reader.add(followed.lines())
     assert [*found, *reader.rest()] == read(LOG)
+
+
+def test_what_a_bolt_reports_is_known_by_its_text_or_by_the_thread_that_reads_from_it() -> None:
+    reported = """\
+2026-05-01 02:42:17.000 o.a.s.e.e.ReportError Thread-29 [ERROR] Error
+java.lang.Exception: Shell Process Exception: no visit
+\tat org.apache.storm.task.ShellBolt.handleError(ShellBolt.java:232)
+2026-05-01 02:42:18.000 o.a.s.e.e.ReportError Thread-31 [ERROR] Error
+java.lang.Exception: Shell Process Exception: KeyError in component 'count' (task 2) on tuple 7 from 'parse'
+\tat org.apache.storm.task.ShellBolt.handleError(ShellBolt.java:232)
+"""
+    assert [(each.component, each.task) for each in read(LOG + reported)[-2:]] == [("parse", 3), ("count", 2)]
 
 
 def test_lines_of_another_pattern_are_shown_as_they_are() -> None:

@@ -7,10 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multilang import BasicBolt, Spout, Stream, TopologyBuilder
+from multilang.engine.exposition import families
 from multilang.engine.samples import Recorder
-from multilang.engine.status import RunError, RunStatus
+from multilang.engine.status import RunError, RunStatus, declared
+from multilang.settings import EDGES, EXCHANGE
 from multilang.shipping.contents import Contents
 from multilang.shipping.errors import ShippingError
 from multilang.shipping.jar import Shipment
@@ -19,14 +23,14 @@ from multilang.shipping.thrift_types import types
 from multilang.shipping.topology_status import (
     ALL_TIME,
     component_error,
-    counted_in_blocks,
+    component_errors,
     readable,
     started_again,
     topology_status,
-    worth_showing,
 )
 from multilang.shipping.wheels import WheelTarget
 from multilang.topology import Topology
+from multilang.topology.groupings import Grouping
 from tests.cli.command import ROOT, multilang
 
 
@@ -161,10 +165,14 @@ def test_an_error_is_shown_once_and_its_consequence_only_where_it_is_all_there_i
     def error(component: str, report: str, time: int) -> RunError:
         return component_error(component, "host:6700", time, report)
 
-    errors = [error("b", PYTHON_REPORT, 1), error("b", JAVA_REPORT, 2), error("b", PYTHON_REPORT, 3)]
-    assert worth_showing(errors) == [(errors[2], 2)]
-    silent = error("c", JAVA_REPORT, 4)
-    assert worth_showing([*errors, silent]) == [(errors[2], 2), (silent, 1)]
+    counted = PYTHON_REPORT.split("\nTraceback")[0] + " (as before, 13 times more in 16.0 s; 14 times in all)"
+    errors = [error("b", PYTHON_REPORT, 3), error("b", PYTHON_REPORT, 1), error("b", JAVA_REPORT, 2)]
+    (found,) = component_errors(errors)
+    assert (found.message, found.task, found.times, found.first_time, found.time) == (errors[0].message, 2, 2, 1, 3)
+    (found,) = component_errors([*errors, error("b", counted, 9)])
+    assert (found.message, found.times, found.first_time, found.time) == (errors[0].message, 15, 1, 9)
+    again = [error("c", JAVA_REPORT.replace("27702", str(pid)), pid) for pid in (4, 5)]  # of one process after another
+    assert [(each.component, each.times) for each in component_errors([*errors, *again])] == [("b", 2), ("c", 2)]
 
 
 def test_a_dry_run_shows_conf_and_commands_and_asks_no_cluster(tmp_path: Path) -> None:
@@ -243,42 +251,111 @@ def test_executors_that_are_started_again_and_again_are_told(
     assert bool(said) == bool(young)
 
 
-def test_who_reads_the_counts_is_told_whose_are_of_blocks() -> None:
-    thrift = types()
+GROUPINGS = [("shuffle", []), ("fields", ["word"]), ("all", []), ("global", []), ("none", []), ("local_or_shuffle", [])]
 
-    def executor(component: str, specific: Any, stream: str) -> Any:
+
+class Split(BasicBolt):
+    output_fields = ["word"]
+    output_streams = {"long": ["word"]}
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_what_travels_in_blocks_is_shown_on_the_streams_that_are_declared(both: bool) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("split", Split, parallelism=2).fields_grouping("words", ["word"])
+    taker = builder.set_bolt("take", Take).all_grouping("split", stream="long")
+    if both:
+        taker.shuffle_grouping("split")
+    topology = builder.build("t").with_conf({EXCHANGE: "block"})
+    thrift, structure = types(), struct(topology)
+    assert "$blocks" in structure.bolts["split"].common.streams
+
+    def executor(component: str, task: int, specific: Any) -> Any:
         return thrift.ExecutorSummary(
-            executor_info=thrift.ExecutorInfo(task_start=1, task_end=1),
+            executor_info=thrift.ExecutorInfo(task_start=task, task_end=task),
             component_id=component,
             host="a",
             port=6700,
             uptime_secs=9,
-            stats=thrift.ExecutorStats(
-                emitted={ALL_TIME: {stream: 4}}, transferred={ALL_TIME: {stream: 4}}, specific=specific
-            ),
+            stats=thrift.ExecutorStats(emitted={ALL_TIME: {"$blocks": 4}}, transferred={}, specific=specific),
         )
 
-    def bolt(source: str, stream: str) -> Any:
-        counts, none = {ALL_TIME: {thrift.GlobalStreamId(source, stream): 4}}, {ALL_TIME: {}}
+    def bolt(source: str) -> Any:
+        counts, none = {ALL_TIME: {thrift.GlobalStreamId(source, "$blocks"): 4}}, {ALL_TIME: {}}
         return thrift.ExecutorSpecificStats(
             bolt=thrift.BoltStats(acked=counts, failed=none, process_ms_avg=none, executed=counts, execute_ms_avg=none)
         )
 
-    info = thrift.TopologyInfo(
-        id="t-1",
-        name="t",
-        uptime_secs=9,
-        executors=[
-            executor("split", bolt("words", "default"), "$blocks"),
-            executor("count", bolt("split", "$blocks"), "default"),
-            executor("last", bolt("count", "default"), "default"),
-        ],
-        status="ACTIVE",
-        errors={},
+    info = thrift.TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
+    before = topology_status(info, structure=structure)
+    of = topology.components
+    assert {each.id: (each.kind, each.tasks, each.up) for each in before.components} == {
+        id: (spec.kind, spec.tasks, 0) for id, spec in of.items()
+    }
+    info.executors = [
+        executor("split", 1, bolt("words")),
+        executor("split", 2, bolt("words")),
+        executor("take", 3, bolt("split")),
+    ]
+    status = topology_status(info, structure=structure)
+    assert status.notes[0].startswith("split and take: tuples travel in blocks")
+    assert [(each.stream, each.grouping, each.executed) for each in status["split"].inputs] == [
+        ("default", "fields (word)", 8)
+    ]
+    # Of two streams, nobody knows whose blocks they were.
+    assert {(each.stream, each.grouping, each.executed) for each in status["take"].inputs} == (
+        {("long", "all", None), ("default", "shuffle", None)} if both else {("long", "all", 4)}
     )
-    assert counted_in_blocks(topology_status(info)).startswith("count and split: tuples travel in blocks")
-    del info.executors[:2]
-    assert not counted_in_blocks(topology_status(info))
+    assert {each.name: each.emitted for each in status["split"].streams} == (
+        {"default": None, "long": None} if both else {"default": 0, "long": 8}
+    )
+    for shown in (before, status, topology_status(info)):
+        assert "$blocks" not in json.dumps(shown.as_json())
+        assert all("$blocks" not in str(family) for family in families(shown))
+
+
+@pytest.mark.parametrize(
+    "conf",
+    [
+        "[]",
+        "{",
+        '{"topology.tasks": "two"}',
+        f'{{"{EDGES}": 1}}',
+        f'{{"{EDGES}": {{"out": {{"a": {{"gone": {{"type": "all"}}}}}}}}}}',
+        f'{{"{EDGES}": {{"out": {{"a": {{"take": {{"type": "odd"}}}}}}}}}}',
+    ],
+)
+def test_a_topology_that_another_client_submitted_is_shown(conf: str) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("take", Take, parallelism=3).shuffle_grouping("words")
+    structure = struct(builder.build("t", {EXCHANGE: "tuple"}))
+    structure.bolts["take"].common.json_conf = conf
+    info = types().TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
+    status = topology_status(info, structure=structure)
+    assert {each.id: each.tasks for each in status.components} == {"words": 1, "take": 3}
+    assert [(each.component, each.grouping) for each in status["take"].inputs] == [("words", "shuffle")]
+
+
+@given(st.data())
+def test_what_a_subscription_says_is_what_the_embedded_cluster_says(data: st.DataObject) -> None:
+    builder = TopologyBuilder()
+    builder.set_spout("words", Words)
+    builder.set_bolt("split", Split).shuffle_grouping("words")
+    taker = builder.set_bolt("take", Take)
+    for source, stream in (("words", "default"), ("split", "default"), ("split", "long")):
+        kind, fields = data.draw(st.sampled_from(GROUPINGS))
+        taker.grouping(source, Grouping(kind, fields), stream=stream)
+    topology = builder.build("t").with_conf({EXCHANGE: data.draw(st.sampled_from(["tuple", "root", "block"]))})
+    info = types().TopologyInfo(id="t-1", name="t", uptime_secs=9, executors=[], status="ACTIVE", errors={})
+    status = topology_status(info, structure=struct(topology))
+    for id, spec in topology.components.items():
+        here, there = declared(spec), status[id]
+        assert {each.name: each.fields for each in here["streams"]} == {
+            each.name: each.fields for each in there.streams
+        }
+        assert set(here["inputs"]) == set(there.inputs)
 
 
 def test_rates_and_latencies_are_storm_s_and_what_it_can_not_know_of_a_process_is_unknown() -> None:

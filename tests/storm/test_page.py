@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -59,6 +60,8 @@ def test_a_cluster_is_watched_and_its_topologies_controlled(storm: Cluster, nimb
             wait_for(
                 lambda: shows_trace(page, error, code), "the traceback of an error is open"
             )  # the bolt dies again and again
+            log = page.locator(".log", has_text=re.compile(r"ERROR broken task \d Error[\s\S]*nobody counts ones"))
+            wait_for(log.is_visible, "the log shows what the bolt reported")
             page.get_by_role("button", name="Deactivate").click()
             page.get_by_role("button", name="Cancel").click()
             page.get_by_role("button", name="Cancel").wait_for(state="hidden")

@@ -162,9 +162,18 @@ class ProcessTopology(TaskHost):
         for id, plan in self.plan.tasks.items():
             task: ProcessTask = self.bolts[id] if id in self.bolts else self.spouts[id]
             program = task.program
-            pid = None if program is None else program.child.process.pid
             alive = task.ready and not self.killed
-            infos.append(TaskInfo(id, plan.component, plan.spec.kind, alive, self.stats[id].restarts, pid))
+            infos.append(
+                TaskInfo(
+                    id,
+                    plan.component,
+                    plan.spec.kind,
+                    alive,
+                    self.stats[id].restarts,
+                    None if program is None else program.child.process.pid,
+                    uptime_secs=None if program is None else time.monotonic() - program.started_at,
+                )
+            )
         return infos
 
     @property
