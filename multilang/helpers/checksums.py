@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-FORM = 1  # the version of the checksum; different versions can't be compared
+FORM = 2  # the version of the checksum and of the values in it; different versions can't be compared
 _MARSHAL = 2  # marshal's oldest version with binary floats: it has no references, so equal rows have equal text
 _HEAD = 5  # bytes of marshal's text before the first item of a list
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 FAILED, STATE, ROWS, OUTPUT, REPORT = range(5)  # in the order in which a worker reads them
 END = 1 << 30  # the level after the last
 LIMIT = 8192  # rows of a block: few enough to be held for each target, and enough to make the cost of a row small
+LIMIT_BYTES = (
+    4 << 20
+)  # about the length of a block of long rows, which is twice as long at most unless one row is longer
 IN_MEMORY = 64 << 20  # bytes of blocks; more of them wait on disk
 
 
@@ -51,7 +54,20 @@ class Box:
     ``keep``.
     """
 
-    __slots__ = ("counted", "kind", "level", "owner", "roots", "rows", "sent", "what", "wide", "worker")
+    __slots__ = (
+        "bytes",
+        "counted",
+        "kind",
+        "level",
+        "measured",
+        "owner",
+        "roots",
+        "rows",
+        "sent",
+        "what",
+        "wide",
+        "worker",
+    )
 
     def __init__(self, owner: int, kind: int, level: int, worker: int, what: Any, wide: bool) -> None:
         self.owner = owner
@@ -64,6 +80,8 @@ class Box:
         self.roots: list[Any] = []
         self.sent = 0
         self.counted = 0
+        self.bytes = 0  # about how long the first ``measured`` rows are
+        self.measured = 0
 
     def add(self, values: list[Any], root: Any) -> None:
         """Add a row."""
@@ -75,17 +93,34 @@ class Box:
         """Add a row of an output."""
         self.rows.append(values if self.wide else values[0])
 
-    def take(self) -> tuple[int, bytes]:
-        """Return the number of rows and their block, and empty the lists in place.
+    def is_full(self, rows: int) -> bool:
+        """Return whether it has so many rows, or about LIMIT_BYTES: the last row stands for all that came since this was asked."""
+        count = len(self.rows)
+        if count > self.measured:
+            self.bytes += (count - self.measured) * len(pickle.dumps(self.rows[-1], 5))
+            self.measured = count
+        return count >= rows or self.bytes >= LIMIT_BYTES
+
+    def take(self) -> list[tuple[int, bytes]]:
+        """Return the number of rows and the text of each block, and empty the lists in place.
 
         Others hold their ``append`` methods.
         """
-        count = len(self.rows)
-        payload = packed(self.rows, self.roots, self.wide)
+        taken = list(self._blocks(self.rows, self.roots))
+        self.sent += len(self.rows)
         self.rows.clear()
         self.roots.clear()
-        self.sent += count
-        return count, payload
+        self.bytes = self.measured = 0
+        return taken
+
+    def _blocks(self, rows: list[Any], roots: list[Any]) -> Iterator[tuple[int, bytes]]:
+        payload = packed(rows, roots, self.wide)
+        if len(payload) <= 2 * LIMIT_BYTES or len(rows) == 1:
+            yield len(rows), payload
+            return
+        half = len(rows) // 2  # rows were longer than those that were looked at
+        yield from self._blocks(rows[:half], roots[:half])
+        yield from self._blocks(rows[half:], roots[half:])
 
 
 def packed(rows: Sequence[Any], roots: Sequence[Any], wide: bool) -> bytes:

@@ -117,16 +117,40 @@ def converter(column: str, kind: types.DataType) -> Convert:
         return _decimal(kind.precision, kind.scale)
     if kind.typeName().partition("(")[0] == "time":  # from Spark 4.1 on
         return _time(kind.precision)  # type: ignore[attr-defined]
+    if isinstance(kind, types.CharType | types.VarcharType):
+        return _bounded(kind.length)
     if isinstance(kind, types.ArrayType):
         return _array(_nullable(converter(column, kind.elementType), kind.containsNull))
-    if isinstance(kind, types.MapType) and isinstance(kind.keyType, types.StringType):
-        return _map(_nullable(converter(column, kind.valueType), kind.valueContainsNull))
+    if isinstance(kind, types.MapType) and isinstance(
+        kind.keyType, types.StringType | types.CharType | types.VarcharType
+    ):
+        return _map(
+            converter(column, kind.keyType), _nullable(converter(column, kind.valueType), kind.valueContainsNull)
+        )
     if isinstance(kind, types.StructType):
         return _struct({each.name: _nullable(converter(column, each.dataType), each.nullable) for each in kind.fields})
     raise TopologyError(
         f"column {column!r} is a {kind.simpleString()}, which no value of a tuple is: take a string, and make "
         "of it what you need in Spark (cast, from_json)"
     )
+
+
+def in_memory(kind: Any) -> Any:
+    """Return the type that a column has in a DataFrame: Spark has ``char`` and ``varchar`` in tables alone, and text elsewhere."""
+    if isinstance(kind, types.CharType | types.VarcharType):
+        return types.StringType()
+    if isinstance(kind, types.ArrayType):
+        return types.ArrayType(in_memory(kind.elementType), kind.containsNull)
+    if isinstance(kind, types.MapType):
+        return types.MapType(in_memory(kind.keyType), in_memory(kind.valueType), kind.valueContainsNull)
+    if isinstance(kind, types.StructType):
+        return types.StructType(
+            [
+                types.StructField(each.name, in_memory(each.dataType), each.nullable, each.metadata)
+                for each in kind.fields
+            ]
+        )
+    return kind
 
 
 def declared_schema(fields: Sequence[str], declared: Sequence[Any]) -> types.StructType:
@@ -204,6 +228,16 @@ def _of(value: Any, *kinds: type) -> Any:
 
 def _text(value: Any) -> str:
     return value if type(value) is str else dumps(value)
+
+
+def _bounded(length: int) -> Convert:
+    def convert(value: Any) -> str:
+        found = _text(value)
+        if len(found) > length:
+            raise ValueError(value)
+        return found
+
+    return convert
 
 
 def _double(value: Any) -> float:
@@ -296,8 +330,8 @@ def _array(convert: Convert) -> Convert:
     return lambda value: [convert(each) for each in _of(value, list)]
 
 
-def _map(convert: Convert) -> Convert:
-    return lambda value: {key: convert(each) for key, each in _of(value, dict).items()}
+def _map(key: Convert, convert: Convert) -> Convert:
+    return lambda value: {key(name): convert(each) for name, each in _of(value, dict).items()}
 
 
 def _struct(parts: dict[str, Convert]) -> Convert:

@@ -118,6 +118,17 @@ class Layout:
                 return number, worker - source.first
         return None
 
+    def who(self, worker: tuple[int, int], described: Mapping[int, str]) -> str:
+        """Return what runs on a worker, for people.
+
+        Args:
+            worker: The worker's level, and its number there.
+            described: Task -> its component's kind and id, and its own.
+        """
+        found = None if worker[0] else self.source_of(worker[1])
+        read = [] if found is None else [f"partition {found[1]} of the source of {self.sources[found[0]].component!r}"]
+        return ", ".join(read + [described[task] for task in self.hosts.get(worker, ())])
+
 
 def in_order(topology: Topology) -> list[ComponentSpec]:
     """Return the bolts, each after all that it subscribes to. Raises TopologyError for a cycle."""

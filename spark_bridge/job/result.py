@@ -11,7 +11,7 @@ from multilang.errors import SparkJobError
 from multilang.protocol.codec import dumps
 from multilang.topology.errors import TopologyError, did_you_mean
 from spark_bridge.job.blocks import OUTPUT, unpacked
-from spark_bridge.job.columns import Rows, declared_schema
+from spark_bridge.job.columns import Rows, declared_schema, in_memory
 from spark_bridge.job.watch import SPARK_ERRORS
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class JobResult:
             )
         rows: Any = self.rdd(component, stream).map(Rows(repr(component), fields, schema) if converted else tuple)
         # What was not converted has the types that were seen.
-        return self._spark.createDataFrame(rows, schema, verifySchema=False)
+        return self._spark.createDataFrame(rows, in_memory(schema), verifySchema=False)
 
     def write(
         self,

@@ -378,16 +378,14 @@ def _numbers(data: bytes) -> array[int]:
     return numbers
 
 
-def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: dict[int, str]) -> None:
+def _compare(layout: Layout, sent: dict[Any, Any], got: dict[Any, Any], described: Mapping[int, str]) -> None:
     """Raise SparkJobError unless what was sent is what was received.
 
     A tuple that never arrived must not count as acked.
     """
     for pair in sorted(sent.keys() | got.keys()):
         if sent.get(pair) != got.get(pair):
-            hosted = layout.hosts.get(pair[0], ())
-            who = ", ".join(described[task] for task in hosted) or "a source"
             raise SparkJobError(
-                f"what {who} sent differs from what was received: Spark lost its output and made it anew, with another "
+                f"what {layout.who(pair[0], described)} sent differs from what was received: Spark lost its output and made it anew, with another "
                 f"result. {_AGAIN}"
             )

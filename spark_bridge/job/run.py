@@ -476,7 +476,11 @@ class JobRun:
         with running(sc, job.attempt):
             for_driver = records.filter(lambda record: is_for_driver(record, here))
             found = collected(
-                for_driver, self._described_round(job.layout, feeds, job.ends), progress, job.layout.sizes
+                for_driver,
+                self._described_round(job.layout, feeds, job.ends),
+                progress,
+                job.layout.sizes,
+                partial(job.layout.who, described=self._described),
             )
         self._at_end = {record[6]: record[-1] for record in found if is_state(record)}
         report = RoundReport(job.layout, filter(is_report, found), self._described)

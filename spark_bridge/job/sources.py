@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import marshal
 from array import array
+from collections import deque
 from hashlib import blake2b
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _MAX_SHOWN = 200  # characters of a row in a message
 _SUMMED = 512  # rows that share a checksum
+_PIECE = 32  # rows that are in memory at once, a divisor of it
 _BLOCK = 4096  # rows of one read
 _MASK = (1 << 63) - 1
 
@@ -68,6 +70,7 @@ class SourceReader:
         self.kinds = list(kinds)
         self.known = known or {}
         self.sums = array("I")  # a checksum of every _SUMMED rows, if all rows were read
+        self.bytes = 0  # about how long the rows were that were read since whoever reads has set this to 0
 
     def read(self, partition: int, rows: Iterable[Any]) -> Iterator[Row]:
         """Return offset and values of the wanted rows. The others are not even checked."""
@@ -79,13 +82,29 @@ class SourceReader:
                 yield from self._again(partition, rows, wanted)
             return
         self.sums = sums = array("I")
-        offset = 0
-        while block := list(islice(rows, _SUMMED)):
-            found = self._block(partition, offset, block)
-            sums.append(_sum(found))  # before the rows are given away: a bolt in this process may change them
-            for values in found:
-                yield offset, values, None, None
-                offset += 1
+        for start in count(0, _SUMMED):
+            for offset, found in self._summed(partition, start, rows, sums):
+                for values in found:
+                    yield offset, values, None, None
+                    offset += 1
+            if len(sums) * _SUMMED <= start:
+                return
+
+    def _summed(
+        self, partition: int, start: int, rows: Iterator[Any], sums: array[int]
+    ) -> Iterator[tuple[int, list[list[Any]]]]:
+        """Return the values of up to _SUMMED rows, piece by piece with its offset, and add their checksum to ``sums``."""
+        total = 0
+        end = start
+        while end < start + _SUMMED and (piece := list(islice(rows, _PIECE))):
+            found = [self._values(partition, offset, row) for offset, row in enumerate(piece, end)]
+            text = marshal.dumps(found, 0)  # before the rows are given away: a bolt in this process may change them
+            total = crc32(text, total)
+            self.bytes += len(text)
+            yield end, found
+            end += len(found)
+        if end > start:
+            sums.append(total)
 
     def _again(self, partition: int, rows: Iterator[Any], wanted: Sequence[int]) -> Iterator[Row]:
         """Return the wanted rows, after checking that they and their neighbours have not changed."""
@@ -94,17 +113,24 @@ class SourceReader:
         for offset in wanted:
             places.setdefault(offset // _SUMMED, []).append(offset)
         for number in range(max(places) + 1):
-            block = list(islice(rows, _SUMMED))
-            if number not in places:
-                continue
             start = number * _SUMMED
-            found = self._block(partition, start, block)
-            if places[number][-1] - start >= len(found):
+            due = places.get(number)
+            if due is None:
+                deque(islice(rows, _SUMMED), 0)
+                continue
+            sums = array("I")
+            again = {
+                offset: values
+                for first, found in self._summed(partition, start, rows, sums)
+                for offset, values in enumerate(found, first)
+                if offset in due
+            }
+            if len(again) < len(due):
                 self._refuse(partition, "fewer rows than when it was read first")
-            if known is not None and (number >= len(known) or known[number] != _sum(found)):
+            if known is not None and list(known[number : number + 1]) != list(sums):
                 self._refuse(partition, f"other rows, from offset {start} on, than when it was read first")
-            for offset in places[number]:
-                yield offset, found[offset - start], None, None
+            for offset, values in again.items():
+                yield offset, values, None, None
 
     def _refuse(self, partition: int, what: str) -> None:
         raise SparkJobError(
@@ -112,9 +138,6 @@ class SourceReader:
             "an RDD must give the same rows each time that it is computed. Give its random numbers a seed, sort what a shuffle left "
             "in any order, checkpoint() it, or publish() it and read that"
         )
-
-    def _block(self, partition: int, start: int, rows: Sequence[Any]) -> list[list[Any]]:
-        return [self._values(partition, offset, row) for offset, row in enumerate(rows, start)]
 
     def _values(self, partition: int, offset: int, row: Any) -> list[Any]:
         """Return a row as a tuple's values, as a component in a process of its own would get them."""
@@ -144,10 +167,6 @@ class SourceReader:
             raise SparkJobError(
                 f"row {offset} of partition {partition} of the source of {self.name!r}, {shown(row, _MAX_SHOWN)}: {error}"
             ) from None
-
-
-def _sum(rows: list[list[Any]]) -> int:
-    return crc32(marshal.dumps(rows, 0))
 
 
 def rows_of(component: str, fields: Sequence[str], given: RDD[Any] | DataFrame) -> tuple[RDD[Any], list[Kind]]:

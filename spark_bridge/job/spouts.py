@@ -489,6 +489,7 @@ class EmittedReader:
     """Reads, on an executor, the tuples that a spout emitted in the driver: one list for each partition."""
 
     sums: tuple[int, ...] = ()  # needs no checksums, as the rows are in the driver's memory and can't change
+    bytes = 0  # unknown
 
     def read(self, _partition: int, rows: Iterable[Any]) -> Iterator[Any]:
         """Return offset (None: an unreliable tuple), values, stream and direct task of each tuple."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from threading import Event
 from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pyspark import RDD, SparkContext
+    from pyspark.status import SparkJobInfo
 
     from multilang.engine.status import RunStatus
 
@@ -48,45 +50,56 @@ class JobProgress:
 
 
 def collected(
-    rdd: RDD[Any], description: str, tell: Callable[[int, int], None] | None = None, sizes: Sequence[int] = ()
+    rdd: RDD[Any],
+    description: str,
+    tell: Callable[[int, int], None] | None = None,
+    sizes: Sequence[int] = (),
+    who: Callable[[tuple[int, int]], str] | None = None,
 ) -> list[Any]:
     """Return ``rdd.collect()``.
 
     ``description``: of the job, in Spark's UI; ``tell``: called with tasks done and tasks in all, several times a second;
-    ``sizes``: the tasks of each stage.
+    ``sizes``: the tasks of each of the last stages; ``who``: names what runs in a task, by its stage's place in
+    ``sizes`` and its number.
     """
     sc = rdd.context
     before = sc.getLocalProperty(DESCRIPTION)
+    tag = f"multilang-{uuid4()}"  # no group: the jobs stay in the caller's, who may cancel it
     sc.setLocalProperty(DESCRIPTION, description)
+    sc.addJobTag(tag)
+    call = partial(_collected, rdd, tag, len(sizes), who)
     try:
-        return _collected(rdd) if tell is None else _watched(rdd, sc, tell, sum(sizes))
+        return call() if tell is None else _watched(call, sc, tag, tell, sum(sizes))
     finally:
+        sc.removeJobTag(tag)
         sc.setLocalProperty(DESCRIPTION, before)  # type: ignore[arg-type]  # None takes it away
 
 
-def _collected(rdd: RDD[Any]) -> list[Any]:
+def _collected(rdd: RDD[Any], tag: str, levels: int, who: Callable[[tuple[int, int]], str] | None) -> list[Any]:
     try:
         return rdd.collect()
-    except Exception as error:  # noqa: BLE001 - of Spark, which names its own and Java's
-        raise_readable(error)
+    except Exception as error:
+        found = None if who is None else _lost(rdd.context, tag, str(error), levels, who)
+        if found is not None:
+            raise found from error
+        raise_readable(error)  # of Spark, which names its own and Java's
 
 
-def _watched(rdd: RDD[Any], sc: SparkContext, tell: Callable[[int, int], None], tasks: int) -> list[Any]:
+def _watched(
+    call: Callable[[], list[Any]], sc: SparkContext, tag: str, tell: Callable[[int, int], None], tasks: int
+) -> list[Any]:
     from pyspark import InheritableThread
 
-    tag = f"multilang-{uuid4()}"  # no group: the jobs stay in the caller's, who may cancel it
     answer: list[Any] = []
     done = Event()
 
     def work() -> None:
-        sc.addJobTag(tag)
         try:
-            answer.append(_collected(rdd))
+            answer.append(call())
         except Exception as error:  # noqa: BLE001  # raised again below, in the caller's thread
             answer.append(error)
         finally:
             done.set()
-            sc.removeJobTag(tag)  # the thread of Java may be used again
 
     thread = InheritableThread(target=work)
     thread.start()
@@ -104,17 +117,44 @@ def _watched(rdd: RDD[Any], sc: SparkContext, tell: Callable[[int, int], None], 
     return answer[0]  # type: ignore[no-any-return]
 
 
+def _jobs(sc: SparkContext, tag: str) -> list[SparkJobInfo]:
+    """Return the jobs with this tag."""
+    tracker = sc.statusTracker()
+    of_java: Any = sc._jsc.sc().statusTracker()
+    found = [tracker.getJobInfo(job) for job in of_java.getJobIdsForTag(tag)]
+    return [info for info in found if info is not None]
+
+
 def _done(sc: SparkContext, tag: str) -> int:
     """Return the number of ended tasks in the jobs with this tag."""
     tracker = sc.statusTracker()
-    of_java: Any = sc._jsc.sc().statusTracker()
-    total = 0
-    for job in of_java.getJobIdsForTag(tag):
-        info = tracker.getJobInfo(job)
-        for stage in info.stageIds if info is not None else ():
-            found = tracker.getStageInfo(stage)
-            total += found.numCompletedTasks if found is not None else 0
-    return total
+    found = [tracker.getStageInfo(stage) for info in _jobs(sc, tag) for stage in info.stageIds]
+    return sum(info.numCompletedTasks for info in found if info is not None)
+
+
+_FAILED_TASK = re.compile(r"Task (\d+) in stage (\d+)\.\d+ failed (\d+) times?")
+_NO_ANSWER = ("Python worker exited unexpectedly", "ExecutorLostFailure")
+
+
+def _lost(
+    sc: SparkContext, tag: str, text: str, levels: int, who: Callable[[tuple[int, int]], str]
+) -> SparkJobError | None:
+    """Return the error of a job whose task was lost with its process, which could name nothing; None for any other error."""
+    task = _FAILED_TASK.search(text)
+    if task is None or not any(sign in text for sign in _NO_ANSWER):
+        return None
+    number, stage = int(task[1]), int(task[2])
+    for info in _jobs(sc, tag):
+        stages = sorted(info.stageIds)[
+            -levels:
+        ]  # Spark counts them upwards; the sources may have some of their own before
+        if stage in stages:
+            return SparkJobError(
+                f"the Spark task with {who((stages.index(stage), number))} was lost {task[3]} times, because its process was killed or "
+                "crashed. If memory ran out, give the component more tasks, or the executors more memory "
+                "(spark.executor.memoryOverhead). If native code crashed, spark.python.worker.faulthandler.enabled=true shows where"
+            )
+    return None
 
 
 _STOPPED = (

@@ -27,7 +27,20 @@ from multilang.errors import SparkJobError
 from multilang.state.bolt import Stateful
 from multilang.topology.shell import ShellComponent
 from spark_bridge.executors import freeze_once
-from spark_bridge.job.blocks import END, FAILED, LIMIT, OUTPUT, REPORT, ROWS, STATE, Arrivals, Ledger, Record, unpacked
+from spark_bridge.job.blocks import (
+    END,
+    FAILED,
+    LIMIT,
+    LIMIT_BYTES,
+    OUTPUT,
+    REPORT,
+    ROWS,
+    STATE,
+    Arrivals,
+    Ledger,
+    Record,
+    unpacked,
+)
 from spark_bridge.job.bolts import ShellBoltTask, StageBolt
 from spark_bridge.job.collector import links_of
 from spark_bridge.job.routes import FailedRoots, Routing, SparkRoute, SparkTuple, root_of
@@ -187,7 +200,8 @@ class StageWorker:
             else:
                 feed.emit(values, 0 if offset is None else root_of(self._index, offset), stream, direct)
             every += 1
-            if not every % _STEP:
+            if not every % _STEP or reader.bytes >= LIMIT_BYTES:
+                reader.bytes = 0
                 yield from self._flush(LIMIT)
         yield from self._finish(every, feed, reader.sums)
 
@@ -339,15 +353,15 @@ class StageWorker:
     # ---- what it sends ----
 
     def _flush(self, limit: int) -> Iterator[Out]:
-        """Send a block from each box that holds at least so many rows."""
+        """Send what is in each box that holds at least so many rows, or LIMIT_BYTES."""
         for box in self._routing.boxes:
-            if len(box.rows) >= limit:
+            if box.is_full(limit):
                 if box.kind == OUTPUT:
                     self._look_at(box)
-                rows, payload = box.take()
-                record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
-                (self._sent if box.level != END else self._output).add(box.level, box.worker, rows, payload)
-                yield self._addressed(record)
+                for rows, payload in box.take():
+                    record = self._record(box.kind, box.level, box.worker, box.what, rows, payload)
+                    (self._sent if box.level != END else self._output).add(box.level, box.worker, rows, payload)
+                    yield self._addressed(record)
 
     def _tell_failure(self) -> Iterator[Out]:
         """Send FAILED to all workers of the next level, which pass it on."""

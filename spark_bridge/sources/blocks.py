@@ -1,13 +1,14 @@
 """Rows in blocks, as an executor sends them: JSON text with a checksum that also covers all blocks before it.
 
-All blocks of a partition but the last have ``block_rows`` rows. The *chain* of a block is the hash of its own text and
-of the chain of the block before it. So if two computations of a partition differ anywhere before a place, their chains
-at this place differ.
+A block has up to ``block_rows`` rows, and ``BLOCK_BYTES`` of text unless one row is longer. So where it ends depends on its rows, and
+it is found by the offset of any of them. The *chain* of a block is the hash of its own text and of the chain of the block before it.
+So if two computations of a partition differ anywhere before a place, their chains at this place differ.
 """
 
 from __future__ import annotations
 
 import gc
+from bisect import bisect_right
 from hashlib import blake2b
 
 from multilang.component.errors import ChangedRowsError, ConnectorError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 BLOCK_ROWS = 4096
+BLOCK_BYTES = 1 << 20
 START = b"\0" * 16  # the chain before the first block
 _MOST_PARTITIONS = 64
 _SECONDS = 2.0  # a job that takes longer is too wide, as the reader of its first partition waits for all
@@ -33,20 +35,29 @@ _CACHED = 4  # decoded blocks in memory: the present one, and some in which fail
 
 
 class Block:
-    """The ``rows`` rows from ``index * block_rows`` on.
+    """The ``rows`` rows of a partition from offset ``start`` on.
 
     ``before``, ``chain``: see the module; ``last``: no block follows.
     """
 
-    __slots__ = ("before", "chain", "data", "index", "last", "rows")
+    __slots__ = ("before", "chain", "data", "last", "rows", "start")
 
-    def __init__(self, index: int, rows: int, before: bytes, chain: bytes, last: bool, data: bytes) -> None:
-        self.index = index
+    def __init__(self, start: int, rows: int, before: bytes, chain: bytes, last: bool, data: bytes) -> None:
+        self.start = start
         self.rows = rows
         self.before = before
         self.chain = chain
         self.last = last
         self.data = data
+
+    @property
+    def end(self) -> int:
+        """The offset behind its last row."""
+        return self.start + self.rows
+
+    def has(self, offset: int) -> bool:
+        """Return whether the row of this offset is one of its rows."""
+        return self.start <= offset < self.end
 
     def decoded(self) -> list[Row]:
         """Return the rows, each a tuple of values."""
@@ -114,60 +125,67 @@ def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows:
     An empty partition has one block, which is empty and last.
     """
     before = START
-    index = 0
+    start = size = 0
     texts: list[str] = []
     for offset, row in enumerate(rows):
-        if len(texts) == block_rows:
-            data = f"[{','.join(texts)}]".encode()
-            chain = chain_of(before, data)
-            yield index, block_rows, before, chain, False, data
-            before, index, texts = chain, index + 1, []
         try:
-            texts.append(text_of(row))
+            text = text_of(row)
         except ConnectorError as error:
             raise ConnectorError(f"partition {partition}, offset {offset}: {error}") from None
+        size += len(text)
+        if texts and (len(texts) == block_rows or size > BLOCK_BYTES):
+            data = f"[{','.join(texts)}]".encode()
+            chain = chain_of(before, data)
+            yield start, len(texts), before, chain, False, data
+            before, start, size, texts = chain, offset, len(text), []
+        texts.append(text)
     data = f"[{','.join(texts)}]".encode()
-    yield index, len(texts), before, chain_of(before, data), True, data
+    yield start, len(texts), before, chain_of(before, data), True, data
 
 
 class Chains:
-    """The chains of each partition that were seen before, which show whether rows have changed.
+    """The chains of each partition that were seen before, which show whether rows have changed."""
 
-    They take 16 bytes a block.
-    """
-
-    def __init__(self, source: str, block_rows: int) -> None:
+    def __init__(self, source: str) -> None:
         self._source = source
-        self._block_rows = block_rows
-        self._seen: dict[tuple[int, int], tuple[bytes, bool]] = {}
+        self._starts: dict[int, list[int]] = {}  # partition -> where the blocks that were seen start, ascending
+        self._seen: dict[tuple[int, int], tuple[int, bytes, bytes, bool]] = {}  # end, before, chain, last
 
     def check(self, partition: int, block: Block) -> None:
         """Raise ChangedRowsError when the block, or one before it, is not what it was."""
-        seen = self._seen
-        before = seen.get((partition, block.index - 1)) if block.index else (START, False)
-        if before is not None and before != (block.before, False):
-            self._refuse(partition, 0, block.index)
-        known = seen.setdefault((partition, block.index), (block.chain, block.last))
-        if known != (block.chain, block.last):
-            self._refuse(partition, block.index if before is not None else 0, block.index + 1)
-
-    def check_end(self, partition: int, last: Block) -> None:
-        """Raise ChangedRowsError as ``check`` does, for a partition that ends with ``last``."""
-        self.check(partition, last)
-        if (partition, last.index + 1) in self._seen:
-            self._refuse(partition, last.index + 1, last.index + 2)
+        starts = self._starts.setdefault(partition, [])
+        place = bisect_right(starts, block.start)
+        about = (block.end, block.before, block.chain, block.last)
+        if place:  # the nearest block that starts here or before
+            first = starts[place - 1]
+            known = end, _, chain, last = self._seen[partition, first]
+            if first == block.start:
+                if known != about:
+                    self._refuse(partition, 0 if known[1] != block.before else first, block.end)
+                return
+            if end > block.start or last or (end == block.start and chain != block.before):
+                self._refuse(partition, 0, block.start)
+        elif block.start == 0 and block.before != START:
+            self._refuse(partition, 0, block.end)
+        if place < len(starts):  # the nearest block that starts behind
+            following = starts[place]
+            if (
+                following < block.end
+                or block.last
+                or (following == block.end and self._seen[partition, following][1] != block.chain)
+            ):
+                self._refuse(partition, block.start, following)
+        starts.insert(place, block.start)
+        self._seen[partition, block.start] = about
 
     def newest(self) -> dict[int, int]:
-        """Return partition -> its last block that was seen."""
-        found: dict[int, int] = {}
-        for partition, index in list(self._seen):
-            found[partition] = max(index, found.get(partition, 0))
-        return found
+        """Return partition -> where its last block that was seen starts."""
+        return {partition: starts[-1] for partition, starts in list(self._starts.items())}
 
     def _refuse(self, partition: int, start: int, end: int) -> NoReturn:
         raise ChangedRowsError(
             f"partition {partition} of {self._source!r} gave other rows than before between offsets "
-            f"{start * self._block_rows} and {end * self._block_rows}: the RDD is not deterministic, or not the one that it was, "
+            f"{start} and {end}: the RDD is not deterministic, or not the one that it was, "
             "so that a failed row could not be read again. Give its random numbers a seed, sort what a shuffle left in any "
             "order, checkpoint() it, or publish() it and read that"
         )
@@ -207,32 +225,30 @@ class BlockSource(PartitionSource):
     """A source whose subclasses define ``block``; ``read`` decodes the block and keeps the last few."""
 
     def __init__(self) -> None:
-        self._decoded: dict[tuple[int, int], Sequence[Row]] = {}
+        self._decoded: dict[tuple[int, int], Sequence[Row]] = {}  # by partition and offset of the first row
 
-    @property
-    def block_rows(self) -> int:
-        """The number of rows of a block."""
-        raise NotImplementedError
-
-    def block(self, partition: int, index: int) -> Block | None:
-        """Return a block, or None when the partition has ended before it.
+    def block(self, partition: int, offset: int) -> Block | None:
+        """Return the block that has a row, or None when the partition has ended before it.
 
         Args:
             partition: The partition's number.
-            index: The block's number, from 0.
+            offset: The offset of the row.
         """
         raise NotImplementedError
 
     def read(self, partition: int, offset: int, limit: int) -> Sequence[Row]:
-        index, start = divmod(offset, self.block_rows)
-        key = (partition, index)
-        rows = self._decoded.get(key)
-        if rows is None:
-            block = self.block(partition, index)
-            rows = () if block is None else block.decoded()
+        for (each, first), rows in self._decoded.items():
+            if each == partition and first <= offset < first + len(rows):
+                break
+        else:
+            block = self.block(partition, offset)
+            if block is None:
+                return ()
+            first, rows = block.start, block.decoded()
             while len(self._decoded) >= _CACHED:
                 del self._decoded[next(iter(self._decoded))]
-            self._decoded[key] = rows
+            self._decoded[partition, first] = rows
+        start = offset - first
         return rows[start : start + limit] if start or limit < len(rows) else rows
 
     def close(self) -> None:

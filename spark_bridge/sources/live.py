@@ -15,6 +15,7 @@ import uuid
 import weakref
 from concurrent.futures import CancelledError, Future
 from functools import partial
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,7 @@ from multilang.component.errors import ConnectorError, SourceUnavailable
 from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.installed import unsuitable
 from spark_bridge.sources.blocks import BLOCK_ROWS, Block, BlockSource, Chains, RowText, Width, blocks_of
-from spark_bridge.sources.values import exact_rows
+from spark_bridge.sources.values import exact_rows, kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
 
 READ_AHEAD_BYTES = 8 * 1024 * 1024  # what one job brings of a partition at most, unless one block is longer
 _MOST_BLOCKS = 64  # blocks that one job brings at most
-# Before this block, jobs compute the earlier blocks again instead of having them persisted: to persist the blocks,
-# Spark would compute the whole partition before it returned the first one.
+# Before this block, if its rows are short, and before a job for _MOST_BLOCKS, jobs compute the earlier blocks again instead of having
+# them persisted: to persist the blocks, Spark would compute the whole partition before it returned the first one.
 _UNKEPT_BLOCKS = 16
 _JOBS_AHEAD = 4  # jobs at once, over all partitions
 _MOST_UNREAD = (
@@ -58,7 +59,7 @@ class RDDSource(BlockSource):
         name: The source's name. Give a later run over the same rows the same name, for spouts to resume where they
             stopped.
         persist: True: from the start; False: never; None: when a partition turns out to be long; or a StorageLevel.
-        block_rows: The number of rows that are sent to a spout's process at once.
+        block_rows: The number of rows that are sent to a spout's process at once. Of long rows they are fewer, in 1 MiB.
 
     Raises:
         ConnectorError: A column's type has no JSON form.
@@ -74,7 +75,8 @@ class RDDSource(BlockSource):
         block_rows: int = BLOCK_ROWS,
     ) -> None:
         super().__init__()
-        rdd, named, kinds = rdd_and_kinds(rows, fields)
+        named, kinds = names_and_kinds(rows, fields)
+        rdd: RDD[Any] = rows if kinds is None else _rdd_of(rows)  # type: ignore[assignment]
         if block_rows < 1:
             raise ConnectorError(f"block_rows={block_rows}: a block has at least one row")
         self._tag = f"rdd-{uuid.uuid4().hex}"
@@ -85,7 +87,7 @@ class RDDSource(BlockSource):
         self._partitions = rdd.getNumPartitions()
         self._persist = persist
         self._persisted = False
-        self._chains = Chains(self._name, block_rows)
+        self._chains = Chains(self._name)
         self._lock = Lock()
         self._readers: dict[int, _PartitionReader] = {}
         self._finished: set[int] = set()
@@ -114,6 +116,7 @@ class RDDSource(BlockSource):
 
     @property
     def block_rows(self) -> int:
+        """The number of rows of a block at most."""
         return self._block_rows
 
     @property
@@ -121,12 +124,12 @@ class RDDSource(BlockSource):
         """The error after which nothing more can be read, such as changed rows or a failed job, or None."""
         return self._failed
 
-    def block(self, partition: int, index: int) -> Block | None:
-        """Return a block, or None behind the partition's end. Any number of threads may call this.
+    def block(self, partition: int, offset: int) -> Block | None:
+        """Return the block that has a row, or None behind the partition's end. Any number of threads may call this.
 
         Args:
             partition: The partition's number.
-            index: The block's number, from 0.
+            offset: The offset of the row.
 
         Raises:
             ChangedRowsError: The rows have changed.
@@ -140,7 +143,7 @@ class RDDSource(BlockSource):
         with self._lock:
             reader = self._readers.setdefault(partition, _PartitionReader(self, partition))
         try:
-            return reader.block(index)
+            return reader.block(offset)
         except SourceUnavailable:
             raise
         except (CancelledError, RuntimeError):
@@ -152,20 +155,11 @@ class RDDSource(BlockSource):
             raise
 
     def soon(self, partition: int, offset: int) -> None:
-        self.prepare(partition, offset // self._block_rows)
-
-    def prepare(self, partition: int, index: int) -> None:
-        """Begin with a partition that will be read soon, while another one is still used.
-
-        Args:
-            partition: The partition's number.
-            index: The number of the first block that will be read.
-        """
-        if 0 <= partition < self._partitions and index >= 0 and self._failed is None and not self._closed:
+        if 0 <= partition < self._partitions and offset >= 0 and self._failed is None and not self._closed:
             with self._lock:
                 reader = self._readers.setdefault(partition, _PartitionReader(self, partition))
             try:
-                reader.prepare(index)
+                reader.prepare(offset)
             except RuntimeError:
                 pass  # it was closed meanwhile, and takes no more jobs
 
@@ -204,22 +198,21 @@ class RDDSource(BlockSource):
 
     # ---- for the readers ----
 
-    def run(self, partition: int, index: int, count: int) -> list[Block]:
-        """Run a job that returns ``count`` blocks from ``index`` on, or fewer at the end or beyond READ_AHEAD_BYTES.
+    def run(self, partition: int, offset: int, count: int) -> list[Block]:
+        """Run a job that returns ``count`` blocks from that of a row on, or fewer at the end or beyond READ_AHEAD_BYTES.
 
-        If the partition ends before ``index``, the job returns its last block.
+        If the partition ends before the row, the job returns its last block.
         """
-        if index >= _UNKEPT_BLOCKS and self._persist is None and not self._persisted:
+        if self._persist is None and (
+            offset >= _UNKEPT_BLOCKS * self._block_rows or (offset and count == _MOST_BLOCKS)
+        ):
             self._keep()
         begun = time.monotonic()
-        blocks = self._job([partition], index, count)
-        if index == 0:
+        blocks = self._job([partition], offset, count)
+        if offset == 0:
             self._width.learn(blocks[:1], time.monotonic() - begun)
-        if blocks[0].index < index:  # the partition ends before
-            self._chains.check_end(partition, blocks[0])
-        else:
-            for block in blocks:
-                self._chains.check(partition, block)
+        for block in blocks:
+            self._chains.check(partition, block)
         return blocks
 
     def begin(self, partition: int) -> _Share | None:
@@ -251,7 +244,7 @@ class RDDSource(BlockSource):
             self._chains.check(partition, block)
         return blocks
 
-    def _job(self, partitions: Sequence[int], index: int, count: int) -> list[Block]:
+    def _job(self, partitions: Sequence[int], offset: int, count: int) -> list[Block]:
         """Run a job on these partitions, which returns at least a block for each, in their order."""
         if self._closed:
             raise SourceUnavailable(f"the source {self._name!r} was closed")
@@ -259,7 +252,7 @@ class RDDSource(BlockSource):
         try:
             sc.addJobTag(self._tag)  # for this thread's jobs
             try:
-                found = list(sc.runJob(self._blocks, _Taken(index, count, READ_AHEAD_BYTES), list(partitions)))
+                found = list(sc.runJob(self._blocks, _Taken(offset, count, READ_AHEAD_BYTES), list(partitions)))
             finally:
                 sc.removeJobTag(self._tag)
         except Exception as error:
@@ -309,12 +302,8 @@ class _View(BlockSource):
     def partitions(self) -> int:
         return self._source.partitions
 
-    @property
-    def block_rows(self) -> int:
-        return self._source.block_rows
-
-    def block(self, partition: int, index: int) -> Block | None:
-        return self._source.block(partition, index)
+    def block(self, partition: int, offset: int) -> Block | None:
+        return self._source.block(partition, offset)
 
     def soon(self, partition: int, offset: int) -> None:
         self._source.soon(partition, offset)
@@ -370,10 +359,10 @@ def _divide(shares: Sequence[_Share], job: Future[list[Block]]) -> None:
 
 
 class _Job(NamedTuple):
-    """A job that was started for ``number`` blocks of a partition from ``start`` on."""
+    """A job that was started for the blocks with the rows between two offsets, or with the first of them."""
 
     start: int
-    number: int
+    end: int
     blocks: Future[list[Block]] | _Share
 
 
@@ -387,11 +376,11 @@ class _PartitionReader:
         self._source = source
         self._partition = partition
         self._lock = Lock()
-        self._blocks: dict[int, Block] = {}
+        self._blocks: list[Block] = []
         self._first = first
         self._job: _Job | None = None
         self._count = 1
-        self._end: int | None = None  # the number of blocks, once it is known
+        self._end: int | None = None  # the number of rows, once it is known
 
     @property
     def unread(self) -> int:
@@ -399,25 +388,25 @@ class _PartitionReader:
         first = self._first
         return 0 if first is None else first.bytes
 
-    def block(self, index: int) -> Block | None:
+    def block(self, offset: int) -> Block | None:
         while True:
             with self._lock:
-                block = self._blocks.get(index)
+                block = next((each for each in self._blocks if each.has(offset)), None)
                 if block is not None:
-                    self._pass(index)
+                    self._pass(block)
                     return block
-                if self._end is not None and index >= self._end:
+                if self._end is not None and offset >= self._end:
                     return None
                 job = self._job
                 if job is None:
-                    job = self._start(index)
-            if job.start <= index < job.start + job.number:
+                    job = self._start(offset)
+            if job.start <= offset < job.end:
                 self._take(job)
             else:  # a row that failed long ago gets a job of its own, so that reading ahead is undisturbed
-                block = self._source.run(self._partition, index, 1)[0]
-                return block if block.index == index else None
+                block = self._source.run(self._partition, offset, 1)[0]
+                return block if block.has(offset) else None
 
-    def prepare(self, index: int) -> None:
+    def prepare(self, offset: int) -> None:
         """Begin to read from here, if nothing is read yet.
 
         As no reader waits for the first row, the job brings as much as it may.
@@ -425,18 +414,19 @@ class _PartitionReader:
         with self._lock:
             if self._job is None and not self._blocks and self._end is None:
                 self._count = _MOST_BLOCKS
-                self._start(index)
+                self._start(offset)
 
-    def _start(self, index: int) -> _Job:
+    def _start(self, offset: int) -> _Job:
         """Start a job. The caller has the lock."""
         source, partition, count = self._source, self._partition, self._count
-        first, self._first = self._first, None  # of no use for a later index
-        if index == 0 and first is None:
+        first, self._first = self._first, None  # of no use for a later offset
+        if offset == 0 and first is None:
             first = source.begin(partition)
-        if index == 0 and first is not None:
-            self._job = job = _Job(0, 1, first)
+        if offset == 0 and first is not None:
+            self._job = job = _Job(0, source.block_rows, first)
         else:
-            self._job = job = _Job(index, count, source.run_ahead(lambda: source.run(partition, index, count)))
+            blocks = source.run_ahead(lambda: source.run(partition, offset, count))
+            self._job = job = _Job(offset, offset + count * source.block_rows, blocks)
         self._count = min(self._count * 4, _MOST_BLOCKS)
         return job
 
@@ -446,29 +436,25 @@ class _PartitionReader:
             blocks = job.blocks.result()
         finally:
             with self._lock:
-                if self._job is job:
+                mine = self._job is job
+                if mine:
                     self._job = None
-        with self._lock:
-            for block in blocks:
-                if block.index >= job.start:
-                    self._blocks[block.index] = block
-                if block.last:
-                    self._end = block.index + 1
+        if mine:
+            with self._lock:
+                self._blocks += [block for block in blocks if block.end > job.start]
+                if blocks[-1].last:
+                    self._end = blocks[-1].end
 
-    def _pass(self, index: int) -> None:
-        """Drop the blocks before ``index``, which is in use now, and read on when few are left.
+    def _pass(self, block: Block) -> None:
+        """Drop the blocks before the one before this, which is in use now, and read on when few are left.
 
         The caller has the lock.
         """
-        for each in [each for each in self._blocks if each < index - 1]:
-            del self._blocks[each]
-        newest = max(self._blocks)
-        if (
-            self._job is None
-            and newest - index <= len(self._blocks) // 2
-            and (self._end is None or newest + 1 < self._end)
-        ):
-            self._start(newest + 1)
+        self._blocks = [each for each in self._blocks if each.end >= block.start]
+        newest = max(self._blocks, key=attrgetter("start"))
+        ahead = sum(each.start > block.start for each in self._blocks)
+        if self._job is None and ahead <= len(self._blocks) // 2 and not newest.last:
+            self._start(newest.end)
 
 
 class _Blocked:
@@ -486,23 +472,22 @@ class _Blocked:
 class _Taken:
     """Runs in an executor: returns some blocks of a partition, or its last one without text if it ends before them."""
 
-    def __init__(self, index: int, count: int, most_bytes: int) -> None:
-        self._index = index
+    def __init__(self, offset: int, count: int, most_bytes: int) -> None:
+        self._offset = offset
         self._count = count
         self._most_bytes = most_bytes
 
     def __call__(self, blocks: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        end = self._index + self._count
-        size = 0
+        count = size = 0
         for block in blocks:
-            index, last, data = block[0], block[4], block[5]
-            if index >= self._index:
+            start, rows, _, _, last, data = block
+            if start + rows > self._offset:
                 yield block
-                size += len(data)
-                if index + 1 == end or size >= self._most_bytes:
+                count, size = count + 1, size + len(data)
+                if count == self._count or size >= self._most_bytes:
                     return
             elif last:
-                yield (*block[:5], b"")
+                yield (*block[:-1], b"")
 
 
 class Workers:
@@ -587,18 +572,17 @@ def _end_threads(calls: Calls, threads: int) -> None:
         calls.put(None)
 
 
-def rdd_and_kinds(
+def names_and_kinds(
     rows: RDD[Any] | DataFrame, fields: Sequence[str] | None
-) -> tuple[RDD[Any], tuple[str, ...], list[Kind] | None]:
-    """Return the RDD, the fields, and the kinds of a DataFrame's columns.
+) -> tuple[tuple[str, ...], list[Kind] | None]:
+    """Return the fields of rows, and the kinds of a DataFrame's columns; None for those of an RDD.
 
-    Raises ConnectorError for types without a JSON form.
+    Raises ConnectorError for what is no source, and for types without a JSON form.
     """
     from pyspark import RDD
-    from pyspark.errors import PySparkException
 
     if isinstance(rows, RDD):
-        return rows, tuple(fields or ("value",)), None
+        return tuple(fields or ("value",)), None
     why_not = unsuitable(rows)
     if why_not is not None:
         raise ConnectorError(f"{type(rows).__name__} can't be a source: {why_not}")
@@ -610,11 +594,16 @@ def rdd_and_kinds(
             "a streaming DataFrame has no partitions that could be read again: run the topology as a streaming query, "
             "spark_bridge.stream.stream_topology"
         )
+    kinds = kinds_of(schema)
+    if fields is not None and len(fields) != len(schema.names):
+        raise ConnectorError(f"fields={list(fields)!r} for a DataFrame with the columns {schema.names!r}")
+    return tuple(fields or schema.names), kinds
+
+
+def _rdd_of(rows: Any) -> RDD[Any]:
+    from pyspark.errors import PySparkException
+
     try:
-        rdd, kinds = exact_rows(rows)
+        return exact_rows(rows)[0]
     except PySparkException as error:  # Spark looks at rows that it has here when it plans
         raise source_error(error, "the DataFrame can't be read") from None
-    names = tuple(field.name for field in schema.fields)
-    if fields is not None and len(fields) != len(names):
-        raise ConnectorError(f"fields={list(fields)!r} for a DataFrame with the columns {list(names)!r}")
-    return rdd, tuple(fields or names), kinds

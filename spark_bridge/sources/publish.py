@@ -14,7 +14,7 @@ from multilang.component.errors import ConnectorError
 from multilang.protocol.codec import dumps
 from spark_bridge.executors import freeze_once, source_error
 from spark_bridge.sources.blocks import RowText
-from spark_bridge.sources.live import rdd_and_kinds
+from spark_bridge.sources.live import names_and_kinds
 from spark_bridge.sources.published import (
     FORMAT,
     JSON,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 GROUP_ROWS = 8192
+GROUP_BYTES = 4 << 20  # of a row group in memory, unless one row is longer: readers hold a few groups
 
 
 def publish(
@@ -55,7 +56,8 @@ def publish(
             JSON texts.
         url: The folder, on any file system of fsspec that all executors share.
         fields: The names of a row's values. A DataFrame has its own; by default a row of an RDD is one value, "value".
-        group_rows: The number of rows of a row group, which is the least that is read for one row.
+        group_rows: The number of rows of a row group at most, which is the least that is read for one row. A group of long rows
+            has fewer, in 4 MiB.
         overwrite: Whether to replace an earlier publication in this folder; its readers fail then.
 
     Returns:
@@ -66,7 +68,7 @@ def publish(
     """
     if group_rows < 1:
         raise ConnectorError(f"group_rows={group_rows}: a row group has at least one row")
-    rdd, names, kinds = rdd_and_kinds(rows, fields)
+    names, kinds = names_and_kinds(rows, fields)
     if not names:
         raise ConnectorError(
             "the DataFrame has no columns, and a file of Parquet's no rows then: select a column, such as lit(1)"
@@ -85,10 +87,10 @@ def publish(
     try:
         if kinds is None:
             write = _RowsWritten(url, name, group_rows, RowText(names, None))
-            written = rdd.mapPartitionsWithIndex(write).collect()
+            files = cast("RDD[Any]", rows).mapPartitionsWithIndex(write)
         else:
-            table = checked(cast("DataFrame", rows)).mapInArrow(_BatchesWritten(url, name, group_rows, names), _WRITTEN)
-            written = [tuple(row) for row in table.collect()]
+            files = _in_batches(cast("DataFrame", rows), _BatchesWritten(url, name, group_rows, names))
+        written = [tuple(each) for each in files.collect()]
     except Exception as error:
         _sweep(folder, name, keep=())
         raise source_error(error, f"Spark could not publish to {url}") from error
@@ -100,8 +102,7 @@ def publish(
                 f"{url} is not one folder for all: an executor wrote {file} there, and the driver does not see it; publish to "
                 "a file system that all machines and processes share"
             )
-    count = rdd.getNumPartitions() if kinds is None else max([each[0] + 1 for each in written], default=0)
-    partitions: list[dict[str, Any]] = [{"rows": 0} for _ in range(count)]
+    partitions: list[dict[str, Any]] = [{"rows": 0} for _ in range(files.getNumPartitions())]
     for partition, file, rows_, size, seal in written:
         partitions[partition] = {"rows": rows_, "file": file, "bytes": size, "index": seal}
     manifest = {
@@ -120,6 +121,24 @@ def publish(
 
 
 _WRITTEN = "partition int, file string, rows long, bytes long, index string"
+_BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+
+
+def _in_batches(frame: DataFrame, write: _BatchesWritten) -> RDD[Any]:
+    """Return what ``write`` returns for each partition, in as many partitions, of which it may not be called for empty ones.
+
+    The batches that it gets are no larger than a row group: otherwise Spark's would fill the memory of an executor.
+    """
+    conf = frame.sparkSession.conf
+    before = conf.get(_BATCH_BYTES, None)
+    conf.set(_BATCH_BYTES, str(GROUP_BYTES))
+    try:
+        return checked(frame).mapInArrow(write, _WRITTEN).rdd  # which has the session's conf of this moment
+    finally:
+        if before is None:
+            conf.unset(_BATCH_BYTES)
+        else:
+            conf.set(_BATCH_BYTES, before)
 
 
 def _sweep(folder: Folder, name: str, keep: Sequence[str]) -> None:
@@ -153,19 +172,21 @@ class _RowsWritten:
         import pyarrow
 
         fields = self._text_of.fields
-        columns: list[list[str]] = [[] for _ in fields]
+        group: list[list[str]] = []  # the texts of each row's values
+        size = 0
         for offset, row in enumerate(rows):
             try:
-                values = self._text_of.values(row)
+                texts = list(map(dumps, self._text_of.values(row)))
             except ConnectorError as error:
                 raise ConnectorError(f"partition {partition}, offset {offset}: {error}") from None
-            for column, value in zip(columns, values, strict=True):
-                column.append(dumps(value))
-            if len(columns[0]) == self._group_rows:
-                yield pyarrow.table(columns, names=list(fields))
-                columns = [[] for _ in fields]
-        if columns[0]:
-            yield pyarrow.table(columns, names=list(fields))
+            length = sum(map(len, texts))
+            if group and (len(group) == self._group_rows or size + length > GROUP_BYTES):
+                yield pyarrow.table(list(zip(*group, strict=True)), names=list(fields))
+                group, size = [], 0
+            group.append(texts)
+            size += length
+        if group:
+            yield pyarrow.table(list(zip(*group, strict=True)), names=list(fields))
 
 
 class _BatchesWritten:
@@ -199,19 +220,24 @@ class _BatchesWritten:
             yield pyarrow.RecordBatch.from_arrays(columns, names=["partition", "file", "rows", "bytes", "index"])
 
     def _groups(self, batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.Table]:
-        """Return the batches cut anew, so that every row group but the last has ``group_rows`` rows."""
+        """Return the batches cut anew: a row group has ``group_rows`` rows, or fewer if they are long."""
         waiting: list[pyarrow.RecordBatch] = []
-        count = 0
+        count = size = 0
         for batch in batches:
             at = 0
             while batch.num_rows - at:
                 part = batch.slice(at, self._group_rows - count)
+                while size + part.nbytes > GROUP_BYTES and part.num_rows > 1:
+                    part = part.slice(0, part.num_rows // 2)
+                if waiting and size + part.nbytes > GROUP_BYTES:
+                    yield self._table(waiting)
+                    waiting, count, size = [], 0, 0
+                    continue
                 waiting.append(part)
-                count += part.num_rows
-                at += part.num_rows
+                count, size, at = count + part.num_rows, size + part.nbytes, at + part.num_rows
                 if count == self._group_rows:
                     yield self._table(waiting)
-                    waiting, count = [], 0
+                    waiting, count, size = [], 0, 0
         if waiting:
             yield self._table(waiting)
 

@@ -1,7 +1,7 @@
 """Reads a spout's partitions ahead of it, in a thread of its own where a read may take long.
 
 The partitions are read one after the other, a few pieces ahead, so that the memory needed does not depend on their
-size. Failed rows are read again by offset before anything new is. While a source is unavailable, reads are retried for
+size. A source bounds its pieces in bytes. Failed rows are read again by offset before anything new is. While a source is unavailable, reads are retried for
 ``patience_secs``.
 """
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PIECE_ROWS = 8192  # rows of a piece at most; a source may give fewer
 _AHEAD = 2  # pieces that are read ahead
-_MOST_AGAIN = 1024  # rows that were read again and not yet taken, at most
+_MOST_AGAIN = 64  # rows that were read again and not yet taken, at most: they may be long
 _FIRST_PAUSE_SECS, _LONGEST_PAUSE_SECS = 0.05, 2.0
 _TOUCH_SECS = 2.0  # pause between two messages to a source from which nothing is wanted
 _LAST_WORD_SECS = 5.0  # time for the last progress to reach the source, when the spout ends

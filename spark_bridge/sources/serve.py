@@ -272,13 +272,13 @@ class Served:
         source = self.rdd_source
         operation = request["op"]
         if operation == "block":
-            block = self._block(channel, int(request["partition"]), int(request["index"]))
+            block = self._block(channel, int(request["partition"]), int(request["offset"]))
             if block is None:
                 return {"end": True}, b""
-            about = {"rows": block.rows, "before": block.before.hex(), "chain": block.chain.hex(), "last": block.last}
-            return about, block.data
+            chains = {"before": block.before.hex(), "chain": block.chain.hex()}
+            return {"start": block.start, "rows": block.rows, "last": block.last, **chains}, block.data
         if operation == "soon":
-            source.prepare(int(request["partition"]), int(request["index"]))
+            source.soon(int(request["partition"]), int(request["offset"]))
             return {}, b""
         if operation == "report":
             self._note(self._group_of(channel, request), request["progress"])
@@ -292,11 +292,11 @@ class Served:
             return {**about, "block_rows": source.block_rows, "identity": source.identity}, b""
         raise ValueError(f"no operation {operation!r}")
 
-    def _block(self, channel: Channel, partition: int, index: int) -> Block | None:
-        if index < 0:
-            raise ValueError(f"no block {index}")
+    def _block(self, channel: Channel, partition: int, offset: int) -> Block | None:
+        if offset < 0:
+            raise ValueError(f"no offset {offset}")
         try:
-            future = self._workers.submit(self.rdd_source.block, partition, index)
+            future = self._workers.submit(self.rdd_source.block, partition, offset)
             while True:
                 try:
                     return future.result(_STILL_SECS)

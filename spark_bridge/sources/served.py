@@ -34,7 +34,7 @@ SECRET = "MULTILANG_SOURCE_SECRET"  # the name of an environment variable
 SHORTEST_SECRET = 16  # characters
 MAX_REQUEST = 1024 * 1024  # bytes
 MAX_ANSWER = 1024 * 1024 * 1024  # bytes; large, because the length of a block depends on its rows
-_GREETING = b"#multilang served 2#"
+_GREETING = b"#multilang served 3#"
 _RANDOM = 32  # bytes of each end's random number
 _LONGEST_PROOF = 256  # bytes of a message before authentication
 _LENGTH = struct.Struct("!i")  # of a message, before it
@@ -296,24 +296,20 @@ class ServedSource(BlockSource):
     def partitions(self) -> int:
         return self._described()["partitions"]  # type: ignore[no-any-return]
 
-    @property
-    def block_rows(self) -> int:
-        return self._described()["block_rows"]  # type: ignore[no-any-return]
-
-    def block(self, partition: int, index: int) -> Block | None:
-        answer, data = self._ask({"op": "block", "partition": partition, "index": index})
+    def block(self, partition: int, offset: int) -> Block | None:
+        answer, data = self._ask({"op": "block", "partition": partition, "offset": offset})
         if answer.get("end"):
             return None
         before, chain = bytes.fromhex(answer["before"]), bytes.fromhex(answer["chain"])
         if chain_of(before, data) != chain:
             raise ConnectorError(f"a block of partition {partition} from {self.url} does not have its own checksum")
-        block = Block(index, answer["rows"], before, chain, answer["last"], data)
+        block = Block(answer["start"], answer["rows"], before, chain, answer["last"], data)
         assert self._chains is not None
         self._chains.check(partition, block)
         return block
 
     def soon(self, partition: int, offset: int) -> None:
-        self._ask({"op": "soon", "partition": partition, "index": offset // self.block_rows})
+        self._ask({"op": "soon", "partition": partition, "offset": offset})
 
     def report(self, progress: Sequence[Progress]) -> None:
         news = {each.partition: each for each in progress}
@@ -405,14 +401,14 @@ class ServedSource(BlockSource):
         self._decoded.clear()
         try:
             newest = chains.newest()
-            for partition, index in newest.items():
-                if self.block(partition, index) is None:
+            for partition, offset in newest.items():
+                if self.block(partition, offset) is None:
                     raise ChangedRowsError(
-                        f"partition {partition} of {self.url} ends before block {index} now, which was read before; serve the "
+                        f"partition {partition} of {self.url} ends before offset {offset} now, which was read before; serve the "
                         "same RDD"
                     )
             # The chains of partitions that are read for the comparison must not count as seen.
-            self._chains = Chains(self._about["name"], self._about["block_rows"])
+            self._chains = Chains(self._about["name"])
             unseen = {each: known for each, known in self._reported.items() if each not in newest}
             marks = {each: Mark(known.watermark, known.total) for each, known in unseen.items()}
             Comparison(self, marks, "this topology", "another topology").finish()
@@ -429,7 +425,7 @@ class ServedSource(BlockSource):
     def _check(self, about: dict[str, Any]) -> None:
         if self._about is None:
             self._about = about
-            self._chains = Chains(about["name"], about["block_rows"])
+            self._chains = Chains(about["name"])
         elif about != self._about:
             raise ChangedRowsError(
                 f"{self.url} serves {about} now and served {self._about} before; serve the same RDD under the same name="

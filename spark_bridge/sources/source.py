@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _COUNTED = 8192  # rows of one read when rows are counted
 _PIECE = 8192  # rows of one read for a comparison
 _HELD_ROWS = 16384  # rows that a spout holds, over all partitions
+_HELD_PIECES = 8  # pieces that it holds, of which each has a bound in bytes
 _STEP = 512  # rows between two places whose checksum is stored when the rows are not
 
 
@@ -454,7 +455,7 @@ class Sums:
         """Add the next rows of the partition."""
         self._held.append((partition, offset, rows))
         self._rows += len(rows)
-        while self._rows > _HELD_ROWS and len(self._held) > 1:
+        while (self._rows > _HELD_ROWS or len(self._held) > _HELD_PIECES) and len(self._held) > 1:
             self._sum_up(*self._held.popleft())
 
     def at(self, partition: int, offset: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ column, or have other text. So Spark looks at these values first, and refuses th
 from __future__ import annotations
 
 from functools import lru_cache, reduce
-from operator import or_
+from operator import itemgetter, or_
 
 from multilang.component.errors import ConnectorError
 from multilang.connectors.values import base64_text, iso_text, plain, timestamp_text
@@ -53,6 +53,7 @@ _PLAIN = frozenset(
         "double",
     ]
 )
+_PLACES = frozenset(["geography", "geometry"])  # Spark casts them to no text
 _NAMED = frozenset(["timestamp", "timestamp_ntz", "date", "time", "binary"])
 
 
@@ -95,13 +96,17 @@ def _kind(kind: Any, column: str) -> Kind:
         twice = _twice(kind)
         if twice is not None:
             raise ConnectorError(f"column {column!r} has a struct with two fields {twice!r}; rename one")
+        if not kind.fields:
+            raise ConnectorError(
+                f"column {column!r} has a struct without fields, which no file can have; leave it out, df.drop({column!r})"
+            )
         return ["struct", [[each.name, _kind(each.dataType, column)] for each in kind.fields]]
     if name == "map" and kind.keyType.typeName() == "string":
         return ["map", _kind(kind.valueType, column)]
-    raise ConnectorError(
-        f"column {column!r} has the type {kind.simpleString()}, which has no JSON form; cast it first, for one "
-        f"df.withColumn({column!r}, df[{column!r}].cast('string'))"
-    )
+    fix = f"cast it first, for one df.withColumn({column!r}, df[{column!r}].cast('string'))"
+    if name in _PLACES:
+        fix = f"make it binary first, with ST_AsBinary, or leave it out, df.drop({column!r})"
+    raise ConnectorError(f"column {column!r} has the type {kind.simpleString()}, which has no JSON form; {fix}")
 
 
 def converter(kind: Kind) -> Convert | None:
@@ -127,7 +132,8 @@ def _map_converter(convert: Convert | None) -> Convert:
     def converted(value: Any) -> Any:
         if value is None:
             return None
-        pairs = value.items() if hasattr(value, "items") else value  # Arrow gives pairs
+        # In the order of the keys: Spark has none, Java's is that of hashes, and Arrow, which gives pairs, has another one.
+        pairs = sorted(value.items() if hasattr(value, "items") else value, key=itemgetter(0))
         return {key: each if convert is None else convert(each) for key, each in pairs}
 
     return converted

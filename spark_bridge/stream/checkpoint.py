@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -159,28 +160,48 @@ class QueryLog:
     def rows(self, batch: int) -> str | None:
         """Return what identifies the rows of a batch that Spark has planned, or None if the checkpoint does not have it.
 
-        It is a hash of the offset of each source. A source of files has only the number of a list there, so that the
-        list's files stand for it.
+        It is a hash of the offset of each source. A source of files has only the number of a list there, so that the files of all
+        lists since the batch before stand for it: there are several when the query was stopped before it planned a batch of one.
         """
+        offsets = self._offsets(batch)
+        if offsets is None:
+            return None
+        before = self._offsets(batch - 1) or ["-"] * len(offsets)
+        found = blake2b(digest_size=16)
+        for number, (then, now) in enumerate(zip(before, offsets, strict=True)):
+            last = _listed(now)
+            files = self._files(number, min(_listed(then) + 1, last), last)
+            found.update(f"{now}\n{files}\n".encode())
+        return found.hexdigest()
+
+    def _offsets(self, batch: int) -> list[str] | None:
+        """Return the offset of each source at a batch's end, or None if the checkpoint does not have the batch."""
         text = self._place.read(f"offsets/{batch}")
         if text is None:
             return None
-        offsets = text.splitlines()[2:]  # behind the format's version, and when and how the batch was planned
-        found = blake2b(digest_size=16)
-        for number, offset in enumerate(offsets):
-            found.update(f"{offset}\n{self._files(number, offset)}\n".encode())
-        return found.hexdigest()
+        return text.splitlines()[2:]  # behind the format's version, and when and how the batch was planned
 
-    def _files(self, source: int, offset: str) -> str:
-        if not offset.startswith('{"logOffset":'):
-            return ""
-        listed = loads(offset)["logOffset"]
-        for name in (f"sources/{source}/{listed}", f"sources/{source}/{listed}.compact"):  # which has those before, too
-            text = self._place.read(name)
-            if text is not None:
-                own = f'"batchId":{listed}}}'
-                return "\n".join(sorted(line for line in text.splitlines()[1:] if line.endswith(own)))
-        return ""
+    def _files(self, source: int, first: int, last: int) -> str:
+        """Return the files of a source's lists between two numbers."""
+        files: list[str] = []
+        for number in range(last, max(first, 0) - 1, -1):
+            text = self._place.read(f"sources/{source}/{number}")
+            merged = None if text is not None else self._place.read(f"sources/{source}/{number}.compact")
+            for line in (text or merged or "").split("\n"):
+                listed = _LISTED.search(line)
+                if listed is not None and first <= int(listed[1]) <= number:
+                    files.append(line)
+            if merged is not None:  # which has all lists before, too
+                break
+        return "\n".join(sorted(files))
+
+
+_LISTED = re.compile(r'"batchId":(\d+)}$')  # at the end of a file's line, the number of its list
+
+
+def _listed(offset: str) -> int:
+    """Return the number of a source's last list of files, or -1 if it has none."""
+    return int(loads(offset)["logOffset"]) if offset.startswith('{"logOffset":') else -1
 
 
 class _Place:

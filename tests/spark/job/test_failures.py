@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from typing import TYPE_CHECKING
 
@@ -200,6 +201,34 @@ def test_a_python_worker_that_dies_is_started_again_and_nothing_is_counted_twice
         }
     assert sorted(os.listdir(tmp_path)) == sorted(f"died-{n}" for n in (5, 11, 60, 70, 99))
     assert result.counters["rows"].emitted == result.counters["sums"].executed - 2 == 100  # and a tick for each task
+
+
+@pytest.mark.parametrize(
+    ("dies", "said"),
+    [
+        ("a", r"partition (0|1) of the source of 'rows', bolt 'a' \(task \d\)"),
+        ("b", r"bolt 'b' \(task \d\)"),
+    ],
+)
+def test_a_python_worker_that_dies_at_each_attempt_names_its_components(
+    spark: SparkSession, dies: str, said: str
+) -> None:
+    class Dies(BasicBolt):
+        output_fields = ["key", "n"]
+
+        def process(self, tup):
+            if self.context.component == dies and tup["n"] == 11:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self.emit(tup.values)
+
+    builder = TopologyBuilder()
+    builder.set_spout("rows", Rows)
+    builder.set_bolt("a", Dies, parallelism=2).shuffle_grouping("rows")
+    builder.set_bolt("b", Dies, parallelism=3).fields_grouping("a", "key")
+    builder.set_bolt("c", Dies, parallelism=2).fields_grouping("b", "key")
+    shuffled = spark.sparkContext.parallelize(ROWS, 2).map(lambda row: (row, None)).partitionBy(2).keys()
+    with pytest.raises(SparkJobError, match=f"the Spark task with {said} was lost 4 times"):
+        run_topology(builder.build("dies"), {"rows": shuffled}, spark, progress=None if dies == "a" else lambda _: None)
 
 
 def test_a_component_that_cannot_start_is_named(spark: SparkSession) -> None:

@@ -9,7 +9,7 @@ import pytest
 from multilang import BasicBolt, TopologyBuilder
 from multilang.engine.settings import DEFAULTS
 from multilang.errors import SparkJobError
-from spark_bridge.job.blocks import OUTPUT, REPORT
+from spark_bridge.job.blocks import LIMIT_BYTES, OUTPUT, REPORT, ROWS
 from spark_bridge.job.layout import Layout, StageSource
 from spark_bridge.job.rounds import RoundReport, Unchanged
 from spark_bridge.job.sources import SourceReader
@@ -84,8 +84,41 @@ def test_blocks_may_come_in_any_order() -> None:
 def test_an_attempt_that_did_something_else_is_refused_by_name() -> None:
     made = job(Dice)
     attempts = first(made, 0) + first(made, 1), first(made, 0) + first(made, 1)
-    with pytest.raises(SparkJobError, match=r"what 'split' \(task \d\) sent differs from what was received"):
+    with pytest.raises(SparkJobError, match=r"what .*'split' \(task \d\) sent differs from what was received"):
         report(made, second(made, 0, attempts[0]) + second(made, 1, attempts[1]))
+
+
+class Repeats(BasicBolt):
+    """Makes a long word of a number."""
+
+    output_fields = ["word"]
+
+    def process(self, tup):
+        self.emit([f"{tup[0]}{'x' * LONG}"])
+        self.emit(["short"])
+
+
+LONG = 300_000
+
+
+@pytest.mark.parametrize(
+    ("split", "rows"),
+    [
+        (Split, [f"{n}{'x' * LONG}" for n in range(60)]),
+        (Repeats, [str(n) for n in range(60)]),
+        (Split, [*(str(n) for n in range(2000)), *(f"{n}{'x' * LONG}" for n in range(40)), "x" * (10 << 20), "1"]),
+    ],
+    ids=["long rows", "rows that become long", "some long rows"],
+)
+def test_blocks_are_bounded_in_bytes(split: type, rows: list[str]) -> None:
+    made = job(split)
+    sent = list(Stage(made, 0, {})(0, rows))
+    sizes = [(record.rows, len(record.payload)) for _, record in sent if record.kind == ROWS]
+    assert sum(count for count, _ in sizes) == len(rows) * (1 + (split is Repeats))
+    assert all(count == 1 or size <= 2 * LIMIT_BYTES for count, size in sizes)
+    assert len(sizes) <= 6 + sum(size for _, size in sizes) // (LIMIT_BYTES // 4)
+    received = [record for worker in (0, 1) for _, record in second(made, worker, sent) if record.kind == REPORT]
+    assert report(made, [(0, record) for record in received]).rows == [len(rows)]
 
 
 @pytest.mark.parametrize(("count", "same"), [(Count, True), (Thrown, False)])

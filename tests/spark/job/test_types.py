@@ -240,6 +240,8 @@ def test_a_declared_type_that_no_field_can_have_is_refused(kind: Any) -> None:
         (types.DoubleType(), [2**53 + 1, True]),
         (types.DecimalType(4, 2), ["1.234", 100, "NaN", "x", True]),
         (types.BooleanType(), [0, "true"]),
+        (types.VarcharType(3), ["abcd", 1234, [1, 2]]),
+        (types.MapType(types.CharType(1), types.IntegerType()), [{"ab": 1}, {"a": "1"}]),
         (types.DateType(), ["2013-02-30", 5]),
         (
             types.TimestampType(),

@@ -180,7 +180,7 @@ def test_a_partition_that_ends_elsewhere_the_second_time_is_refused(spark: Spark
     )
     source.run(0, 0, 10)
     with pytest.raises(ChangedRowsError):
-        source.run(0, 5, 1)
+        source.run(0, 50, 1)
     source.close()
 
 

@@ -173,7 +173,7 @@ def test_a_server_without_the_secret_is_not_believed(
         def impostor() -> None:
             sock, _ = listener.accept()
             connection = Connection(sock.detach())
-            connection.send_bytes(b"#multilang served 2#" + bytes(32))
+            connection.send_bytes(b"#multilang served 3#" + bytes(32))
             connection.send_bytes(answer(connection.recv_bytes(256)))
             connection.close()
 
@@ -227,7 +227,7 @@ def test_a_client_that_never_reads_is_hung_up_on_and_holds_nobody_up(served: Ser
     silent = connect("127.0.0.1", served.port, SECRET.encode())
     for _ in range(4000):  # asks for more than what fits on the way, and never takes an answer
         try:
-            silent.send({"op": "block", "partition": 0, "index": 0})
+            silent.send({"op": "block", "partition": 0, "offset": 0})
         except SourceUnavailable:
             break  # already
     assert served.source.read(1, 0, 1) == [(6666,)]
@@ -241,10 +241,10 @@ def test_a_request_that_is_none_gets_an_error_and_harms_nobody(served: Served) -
         {},
         {"op": "exec"},
         {"op": "block"},
-        {"op": "block", "partition": 9, "index": 0},
+        {"op": "block", "partition": 9, "offset": 0},
         {"op": "report", "progress": [[7, 1, True]]},
         {"op": "report", "progress": [[0, 1, True], [1, 1, True], [0.5, 1, True]]},
-        b'{"op": "block", "partition": 0, "index": 1e999}\n',
+        b'{"op": "block", "partition": 0, "offset": 1e999}\n',
     ):
         if isinstance(request, bytes):
             channel._connection.send_bytes(request)
@@ -252,7 +252,7 @@ def test_a_request_that_is_none_gets_an_error_and_harms_nobody(served: Served) -
             channel.send(request)
         answer, _ = channel.receive(MAX_ANSWER, LIMIT)
         assert "error" in answer
-    channel.send({"op": "block", "partition": 0, "index": 0})
+    channel.send({"op": "block", "partition": 0, "offset": 0})
     while (answer := channel.receive(MAX_ANSWER, LIMIT)[0]).get("wait"):
         pass  # the machine is busy
     assert answer["rows"] == 1000

@@ -267,6 +267,48 @@ def test_in_which_order_sources_are_given_does_not_matter(spark: SparkSession, t
     ]  # fmt: skip
 
 
+def test_a_batch_is_identified_by_all_lists_of_files_since_the_one_before(
+    spark: SparkSession, lines: Lines, tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    log = QueryLog(spark, str(checkpoint))
+
+    def run() -> None:
+        writer = lines.stream(spark).writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+        writer.trigger(availableNow=True).start().awaitTermination(patient(120))
+
+    def rewrite(name: str, text: str | None) -> None:
+        path = checkpoint / name
+        (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        if text is not None:
+            path.write_text(text)
+
+    for line in ("a", "b"):
+        lines.put([line])
+    run()
+    whole = [log.rows(0), log.rows(1)]
+    # As after a crash between Spark's second list of files and its plan of the batch: the batch has two lists.
+    rewrite("offsets/1", None)
+    rewrite("commits/1", None)
+    lines.put(["c"])
+    run()
+    assert (checkpoint / "offsets" / "1").read_text().endswith('\n{"logOffset":2}')
+    lists = [(checkpoint / "sources" / "0" / str(number)).read_text() for number in range(3)]
+    both = log.rows(1)
+    assert log.rows(0) == whole[0]
+    assert both not in whole
+    for number, text in enumerate(lists):
+        rewrite(f"sources/0/{number}", text.replace("/lines/", "/other lines/"))
+        assert (log.rows(1) == both) is (number == 0), number
+        rewrite(f"sources/0/{number}", text)
+    assert log.rows(1) == both
+    for number in range(3):
+        rewrite(f"sources/0/{number}", None)
+    rewrite("sources/0/2.compact", "\n".join(["v1", *(line for text in lists for line in text.split("\n")[1:])]))
+    assert log.rows(1) == both
+
+
 class FailsTwice(BasicBolt):
     output_fields = ["word"]
 
