@@ -8,24 +8,26 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from multilang.conformance.case import PAGE, Section
+from multilang.conformance.case import C_LOCALE, PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
-from multilang.conformance.values import WAITING
-from multilang.conformance.world import SENTENCE, SOURCE_TASKS
+from multilang.conformance.values import WAITING, cut_texts
+from multilang.conformance.world import SENTENCE, SOURCE_TASKS, storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
 SURVIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
+LETTERS = "bolt/ordinary/7"
 LOST = "bolt/ordinary/8"
 BEAT = "bolt/heartbeat/7"
 TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
 # since the conversation began but for those waited so in vain, because on a busy machine both are slow. No verdict depends on it.
 _LATER = 0.3
-_LARGE = 300_000
+_LARGE = 1_100_000  # more than 1 MiB, where buffers may end, too
+_CUT = 70_000  # bytes; more than a buffer of 64 KiB
 _OTHER = " naïve 漢字 𠮷野家 🐍"
 _BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
 _DATA = ' "id":"1","stream":"default","task":-1,"command":"ack" \\\\ \\" \nend\n{"id":"2"}'
@@ -261,7 +263,7 @@ def _(t: Conversation) -> None:
 
 
 @section.must(
-    "a text of 300 KB",
+    "a text of 1 MB",
     "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word after it.",
     after=(SURVIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
 )
@@ -278,6 +280,11 @@ def _(t: Conversation) -> None:
     after=(SURVIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
 )
 def _(t: Conversation) -> None:
+    keeps_letters(t)
+
+
+def keeps_letters(t: Conversation) -> None:
+    """Give the bolt a tuple of other letters, and check that they come out as they are, if they do."""
     values = sentence(t, lambda text: text + _OTHER)
     t.handshake()
     survives(t, values)
@@ -374,10 +381,10 @@ def _(t: Conversation) -> None:
     survives(t, values)
 
 
-@section.should(
+@section.must(
     "a text that holds the name of the stream of heartbeats",
     "A heartbeat is known by its stream and its task. What finds the word anywhere in a message takes a tuple for one whose text has "
-    "it, and such a tuple is neither acked nor failed; few texts do.",
+    "it: such a tuple is neither worked on nor acked or failed.",
     after=(SURVIVES, MANY, TOGETHER, BEAT, "bolt/ordinary/9"),
 )
 def _(t: Conversation) -> None:
@@ -398,3 +405,50 @@ def _(t: Conversation) -> None:
         f"the ack or fail of {_LIKE_BEATS} tuples",
         f"{t.syncs - before} syncs",
     )
+
+
+@section.must(
+    "a text that is cut is cut between letters",
+    "A bolt may cut a text, but not inside of a letter: the bytes that are left of it are no UTF-8, and half of a surrogate pair is "
+    "no letter. Its tuples have many letters of several bytes before their texts.",
+    after=(SURVIVES, LETTERS, "bolt/ordinary/6"),
+    watch=("framing.utf8", "unicode.surrogate"),
+)
+def _(t: Conversation) -> None:
+    tuples = [sentence(t, lambda text, letters=letters: f"{letters} {text}") for letters in cut_texts(_CUT)]  # type: ignore[misc]
+    t.handshake()
+    turn(t, *tuples)
+    for message in t.received.emits:
+        t.check(
+            "\ufffd" not in storm_text(message.values),
+            "a text was cut inside of a letter, which was replaced by U+FFFD",
+            "whole letters",
+            message.values,
+        )
+
+
+@section.must(
+    "a text beyond ASCII in a plain C locale",
+    "A supervisor that was started by init has no locale: letters stay what they are without one. It is the tuple of "
+    f"{LETTERS} again.",
+    env=C_LOCALE,
+    after=(LETTERS,),
+)
+def _(t: Conversation) -> None:
+    keeps_letters(t)
+
+
+@section.must(
+    "what it writes is flushed",
+    "What a bolt has for a tuple comes when it has it: it does not wait in a buffer for the next message, a heartbeat for instance. A bolt "
+    "that finishes each tuple before the next message is asked this.",
+    after=(SURVIVES, ACKS, IDS),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    for _ in range(3):
+        turn(t, t.world.tuples[0])
+        if t.monitor.pending:
+            raise NotApplicable("it does not finish each tuple before the next message")
+    t.tuple(t.world.tuples[0])
+    t.wait(lambda: not t.monitor.pending or None, "the ack or fail of a tuple with no message behind it")

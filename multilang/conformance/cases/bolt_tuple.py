@@ -38,8 +38,9 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     t.handshake()
-    id = t.steps(["tuple"], stream="other", task=3)
-    described(t, id, [id, "source", "other", 3, []])
+    for number, (stream, task) in enumerate((("other", 3), ("three", 2), ("other", 2), ("default", 3))):
+        id = t.steps(["tuple"], rest=[number], stream=stream, task=task)
+        described(t, id, [id, "source", stream, task, [number]])
 
 
 @section.should(
