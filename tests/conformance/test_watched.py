@@ -116,17 +116,20 @@ def test_a_raw_delete_that_storm_would_drop_is_found_wherever_it_is(values: byte
 
 
 @pytest.mark.parametrize(
-    ("kind", "emits", "finds"),
+    ("kind", "given", "emits", "finds"),
     [
-        ("bolt", [b"[1]", b"[1, 2]"], True),
-        ("spout", [b"[]"], True),
-        ("bolt", [b"[1, 2]", b"[3, 4]"], False),
-        ("bolt", [b'[1], "stream": "a"', b'[1, 2], "stream": "b"', b'[3], "stream": "a"'], False),
+        ("bolt", {1}, [b"[1]", b"[1, 2]"], True),
+        ("bolt", {1, 2}, [b"[1]", b"[1, 2]"], False),
+        ("spout", set(), [b"[]"], True),
+        ("bolt", {1}, [b"[1, 2]", b"[3, 4]"], False),
+        ("bolt", {1}, [b'[1], "stream": "a"', b'[1, 2], "stream": "b"', b'[3], "stream": "a"'], False),
     ],
 )
-def test_a_stream_that_is_not_declared_has_one_number_of_values(kind: str, emits: list[bytes], finds: bool) -> None:
+def test_a_stream_that_is_not_declared_has_one_number_of_values(
+    kind: str, given: set[int], emits: list[bytes], finds: bool
+) -> None:
     monitor = Monitor(World(kind, streams=None, contract=False))
-    monitor.pid, monitor.commands = 7, 1
+    monitor.pid, monitor.commands, monitor.given = 7, 1, given
     codes = set()
     for values in emits:
         message = OutputReader().take(bytearray(b'{"command": "emit", "tuple": %s}\nend\n' % values))

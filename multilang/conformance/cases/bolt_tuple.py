@@ -38,9 +38,9 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     t.handshake()
-    for number, (stream, task) in enumerate((("other", 3), ("three", 2), ("other", 2), ("default", 3))):
-        id = t.steps(["tuple"], rest=[number], stream=stream, task=task)
-        described(t, id, [id, "source", stream, task, [number]])
+    for stream, task, rest in (("other", 3, []), ("three", 2, ["a", 1]), ("two", 3, [2]), ("default", 2, [])):
+        id = t.steps(["tuple"], rest=rest, stream=stream, task=task)
+        described(t, id, [id, "source", stream, task, rest])
 
 
 @section.should(
