@@ -46,6 +46,7 @@ BROKEN = {
     "FindsTheLastIdOfTheLine": ("bolt", 9),
     "FindsHeartbeatsInTheText": ("bolt", 10),
     "CutsTextsAt100Bytes": ("bolt", 11),
+    "RefusesToSayThatItFollowsTheContract": ("bolt", 14),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -65,7 +66,7 @@ AT_ONCE = (
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
     *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsTheLastIdOfTheLine", "ForgetsWhatItSentAgain"),
     *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
-    *("CutsTextsAt100Bytes", "DiesOfAnEmptyMap"),
+    *("CutsTextsAt100Bytes", "DiesOfAnEmptyMap", "RefusesToSayThatItFollowsTheContract"),
 )
 BROKEN_NODE = {
     "DiesOnItsTuple": ("bolt", 1),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import C_LOCALE, PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.probe import steps_in
 from multilang.conformance.reading import Finding
 from multilang.conformance.values import WAITING, cut_texts
 from multilang.conformance.world import SENTENCE, SOURCE_TASKS, storm_text
@@ -26,14 +27,15 @@ TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
 # since the conversation began but for those waited so in vain, because on a busy machine both are slow. No verdict depends on it.
 _LATER = 0.3
+FOLLOWS = "a step of the conformance contract"
 _LARGE = 1_100_000  # more than 1 MiB, where buffers may end, too
 _CUT = 70_000  # bytes; more than a buffer of 64 KiB
 _OTHER = " naïve 漢字 𠮷野家 🐍"
-_BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
+_BROKEN = re.compile("[\ufffd\ud800-\udfff]|æ¼¢")  # the last is 漢, when its bytes are taken for other letters
 _DATA = ' "id":"1","stream":"default","task":-1,"command":"ack" \\\\ \\" \nend\n{"id":"2"}'
 _LIKE_BEATS = 20
 _FIRST_OF_SEVERAL = 0xC0  # the least byte with which a letter of several bytes begins
-_HALF = re.compile("\ufffd|[xé漢🐍]\\?")
+_HALF = re.compile("[\ufffd\ud800-\udfff]|[xé漢🐍]\\?")
 _NAIVE = re.compile("na(.{0,6}?)ve")
 _AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
@@ -292,12 +294,11 @@ def keeps_letters(t: Conversation) -> None:
     if not t.world.contract:  # others are asked for it in common/io
         turn(t, values, pieces=inside_letters)
     for message in t.received.emits:
-        text = str(message.values)
         t.check(
-            not is_broken(text),
+            not is_broken(storm_text(message.values)),
             "letters came out changed: read and write UTF-8, whatever the locale is",
             f"{_OTHER.strip()!r}, or parts of it",
-            text,
+            message.values,
         )
 
 
@@ -309,7 +310,7 @@ def inside_letters(data: bytes) -> list[bytes]:
 
 def is_broken(text: str) -> bool:
     """Return whether letters were replaced, taken for others, or lost in the middle of a word."""
-    if any(each in text for each in _BROKEN) or "野家" in text.replace("𠮷野家", ""):
+    if _BROKEN.search(text) or "野家" in text.replace("𠮷野家", ""):
         return True
     for letter in _NAIVE.findall(text.casefold()):
         base = "".join(each for each in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(each))
@@ -413,7 +414,7 @@ def _(t: Conversation) -> None:
     "A bolt may cut a text, but not inside of a letter: the bytes that are left of it are no UTF-8, and half of a surrogate pair is "
     "no letter. Its tuples have many letters of several bytes before their texts.",
     after=(SURVIVES, LETTERS, "bolt/ordinary/6"),
-    watch=("framing.utf8", "unicode.surrogate"),
+    watch=("framing.utf8",),
 )
 def _(t: Conversation) -> None:
     texts = cut_texts(_CUT)
@@ -425,7 +426,7 @@ def _(t: Conversation) -> None:
         is_cut = not any(letters in text for letters in texts)
         t.check(
             not (is_cut and _HALF.search(text)),
-            "a text was cut inside of a letter, and U+FFFD or a question mark stands for the rest of it",
+            "a text was cut inside of a letter",
             "whole letters",
             message.values,
         )
@@ -456,3 +457,36 @@ def _(t: Conversation) -> None:
             raise NotApplicable("it does not finish each tuple before the next message")
     t.tuple(t.world.tuples[0])
     t.wait(lambda: not t.monitor.pending or None, "the ack or fail of a tuple with no message behind it")
+
+
+@section.must(
+    "a tuple that asks for the contract",
+    "A bolt may do with a tuple of another kind what it likes. This one asks whether it follows the conformance contract; one that "
+    "carries out a step of it does, and says so.",
+    after=(SURVIVES,),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    try:
+        turn(t, [[["log", FOLLOWS]]])
+    except (CaseFailed, Halted):
+        raise NotApplicable("it does not survive a tuple of another kind") from None
+    if not carries_out(t):
+        return
+    t.finished(t.steps(["contract"]))
+    says_so(t)
+
+
+def carries_out(t: Conversation) -> bool:
+    """Return whether the program has carried out the contract's step that logs a text."""
+    return any(message.value.get("msg") == FOLLOWS for message in t.received.of("log"))
+
+
+def says_so(t: Conversation) -> None:
+    """Check that a program that carries out a step of the contract has said that it follows the contract."""
+    t.check(
+        steps_in(t) is not None or not carries_out(t),
+        'it carries out the step "log" of the conformance contract, and does not answer ["contract"]',
+        'an emit of one value, ["conformance", 1, [the names of the steps that it knows]]',
+        " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in t.received[-4:]),
+    )

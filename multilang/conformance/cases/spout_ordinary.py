@@ -6,7 +6,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.cases.bolt_ordinary import blamed, patient
+from multilang.conformance.cases.bolt_ordinary import FOLLOWS, blamed, patient, says_so
 from multilang.conformance.conversation import ON, SCRIPT
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
@@ -310,11 +310,12 @@ def _(t: Conversation) -> None:
 @section.must(
     "a conf that asks for the contract",
     "A conf has entries that are not meant for this spout, empty lists and maps among them: it answers its commands all the same. This "
-    "one asks whether it follows the conformance contract.",
+    "one asks whether it follows the conformance contract; one that carries out a step of it does, and says so.",
     after=(IDS, STATES),
 )
 def _(t: Conversation) -> None:
-    t.handshake(conf=t.world.full_conf(**{SCRIPT: [[["contract"]]], ON: {}}))
+    t.handshake(conf=t.world.full_conf(**{SCRIPT: [[["log", FOLLOWS]], [["contract"]]], ON: {}}))
     t.command("activate")
-    t.next()
-    t.next()
+    for _ in range(3):
+        t.next()
+    says_so(t)

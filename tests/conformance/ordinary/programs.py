@@ -425,6 +425,18 @@ class CutsTextsAt100Bytes(SplitBolt):
         self.ack(tup)
 
 
+class RefusesToSayThatItFollowsTheContract(SilentBolt):
+    """Carries out the step that logs, and fails a tuple whose step would emit a list."""
+
+    def process(self, tup):
+        for step in tup["tuple"][0] if isinstance(tup["tuple"][0], list) else []:
+            if step[0] != "log":
+                self.send(command="fail", id=tup["id"])
+                return
+            self.send(command="log", msg=step[1])
+        super().process(tup)
+
+
 class DiesOfAnEmptyMap(CountSpout):
     """Takes it for an empty list, as a language does that has no other."""
 
