@@ -48,7 +48,7 @@ ADVICE = {
     "emit.stream": "declare the stream in the topology, or emit to one that is",
     "emit.stream-empty": "leave stream out for the default stream",
     "emit.need": "send need_task_ids as true or false, without quotes",
-    "emit.arity": "emit one value for each field that the stream declares",
+    "emit.arity": "emit one value for each field that the stream declares, and nothing where there is nothing to emit",
     "emit.id-type": "use a string or a number as the message id",
     "emit.late": "write the sync behind the last emit of a command; keep what other threads have for the next one",
     "sync.twice": "write one sync for each command, and none besides: not to task ids, nor from a timer",

@@ -18,6 +18,7 @@ Level = Literal["MUST", "SHOULD"]
 
 PAGE = "Multi-Lang Protocol 1.1.0"
 MEASURED = "measured on Storm 2.8.3"
+C_LOCALE = (("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C"))
 
 
 @dataclass(frozen=True)

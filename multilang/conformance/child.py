@@ -14,11 +14,11 @@ import signal
 import struct
 import subprocess
 import termios
-from collections import deque
+from collections import Counter, deque
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from multilang.conformance.descendants import is_marked, kill_marked, marked, new_mark
+from multilang.conformance.descendants import Mark, held, is_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -45,18 +45,19 @@ class StartedProgram:
     """A started program in a process group of its own."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None, cwd: str | None = None) -> None:
-        self._mark = new_mark()
+        self._mark = Mark()
         try:
-            self._process = subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-                cwd=cwd,
-                env={**_environment(), **(env or {}), self._mark: "1"},
-            )
+            with self._mark.limits():
+                self._process = subprocess.Popen(
+                    list(command),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    bufsize=0,
+                    start_new_session=True,
+                    cwd=cwd,
+                    env={**_environment(), **(env or {}), self._mark.variable: "1"},
+                )
         except (OSError, ValueError) as error:
             raise CannotStart(f"{command[0]}: {getattr(error, 'strerror', None) or error}") from None
         assert self._process.stdin is not None
@@ -187,13 +188,19 @@ class StartedProgram:
     def owns(self, pid: int) -> bool:
         """Return whether that is the process that was started, or one that it started."""
         try:
-            return os.getsid(pid) == self.pid or is_marked(pid, self._mark)
+            return os.getsid(pid) == self.pid or self._mark.has(pid)
         except (ProcessLookupError, OverflowError, PermissionError):
             return False
 
     def processes(self) -> set[int] | None:
         """Return the running processes among itself and those that it started, or None where the system does not show them."""
-        return marked(self._mark)
+        found = self._mark.processes()
+        return None if found is None else {pid for pid in found if not is_ended(pid)}
+
+    def held(self) -> Counter[str]:
+        """Return the number of things that it and the processes that it started hold, by their names; none if they can't be seen."""
+        processes = (self._mark.processes() or set()) - ({self.pid} if self.status() is not None else set())
+        return sum(map(held, processes), Counter())
 
     # ---- its end ----
 
@@ -203,7 +210,12 @@ class StartedProgram:
         It stays unreaped, so that its process group remains ours.
         """
         if self._status is None and not self._is_reaped:
-            info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            try:
+                info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                # It was killed meanwhile, by another thread or before a signal came.
+                self._status = self._process.returncode
+                return self._status
             if info is not None:
                 self._status = info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
         return self._status
@@ -235,7 +247,7 @@ class StartedProgram:
         except (ProcessLookupError, PermissionError):
             pass  # PermissionError: on macOS, if only an ended leader is left
         self._process.wait()
-        kill_marked(self._mark)
+        self._mark.kill()
         self._is_reaped = True
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:

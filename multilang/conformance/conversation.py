@@ -256,6 +256,7 @@ class Conversation:
         id = self.new_id() if id is None else id
         head = storm_text({"id": id, "comp": comp, "stream": stream, "task": task})
         self.will_finish(id)
+        self.monitor.given.add(len(values))
         self.send(framed(f'{head[:-1]},"tuple":{storm_text(list(values)) if text is None else text}}}'), pieces)
         return id
 

@@ -30,6 +30,8 @@ class Monitor:
         self.tasks = set(world.old_context()["task->component"])  # that the context or the handshake named
         self.leaving = False  # True: its input was closed, or it was asked to end
         self.pid: Any = None
+        self.given: set[int] = set()  # numbers of values that tuples to a bolt had
+        self._widths: dict[str, int] = {}  # undeclared stream -> the number of values of its first emit
         self._found: list[Finding] = []
 
     def check(self, message: ReadMessage) -> list[Finding]:
@@ -159,7 +161,10 @@ class Monitor:
         stream = message.value.get("stream", "default")
         if stream == "":
             self._flag("emit.stream-empty", "'stream' is \"\": leave it out for the default stream")
-        elif streams is not None and isinstance(stream, str):
+        elif streams is None:
+            if isinstance(stream, str | None):
+                self._width(message)
+        elif isinstance(stream, str):
             if stream not in streams:
                 self._flag("emit.stream", f"the stream {stream!r} is not declared ({', '.join(streams)} are)")
             elif len(message.values) != len(streams[stream]):
@@ -168,6 +173,16 @@ class Monitor:
                     f"{len(message.values)} values on stream {stream!r}, which has {len(streams[stream])} fields",
                     halts=False,
                 )
+
+    def _width(self, message: ReadMessage) -> None:
+        """Compare an emit to an undeclared stream with the first one to it. A bolt may emit tuples as they come, of any length."""
+        width = len(message.values)
+        first = self._widths.setdefault(message.stream, width)
+        if width != first and len(self.given) <= 1:
+            detail = f"{width} values on stream {message.stream!r}, where an emit before had {first}"
+            self._flag("emit.arity", detail, halts=False)
+        elif width == 0 and self.world.kind == "spout":
+            self._flag("emit.arity", f"no values on stream {message.stream!r}", halts=False)
 
     def _task(self, message: ReadMessage) -> None:
         task = message.value.get("task")

@@ -171,18 +171,28 @@ def _asked(programs: Programs, patience: int | None) -> tuple[tuple[str, ...] | 
             is_decided = not failure.timed_out
         except Halted:
             pass  # its messages until then count
-        for message in conversation.received.emits:
-            answer = message.values[0] if isinstance(message.values, list) and message.values else None
-            if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
-                return _steps(answer), True, ""
-        # A fault may have ended the conversation before, but the answer may still be in the output.
-        written = b"".join(conversation.outputs) + bytes(conversation.child.unread)
-        found = _ANSWER.search(written.decode("utf-8", "replace"))
-        if found is not None:
-            return _steps(["conformance", found[1], _WORD.findall(found[2])]), True, ""
+        steps = steps_in(conversation)
+        if steps is not None:
+            return steps, True, ""
         output = b" | ".join(conversation.outputs).replace(b"\nend\n", b"").decode("utf-8", "backslashreplace")
         error = conversation.child.error_text.decode("utf-8", "replace").strip()[-600:]
         return None, is_decided, f"{output[-600:] or 'nothing'}{f', and on standard error: {error}' if error else ''}"
+
+
+def steps_in(conversation: Conversation) -> tuple[str, ...] | None:
+    """Return the steps that the program knows by its answer to the contract's question, or None if it gave none.
+
+    Args:
+        conversation: The conversation in which it was asked.
+    """
+    for message in conversation.received.emits:
+        answer = message.values[0] if isinstance(message.values, list) and message.values else None
+        if isinstance(answer, list) and len(answer) == 3 and answer[0] == "conformance":
+            return _steps(answer)
+    # A fault may have ended the conversation before, but the answer may still be in the output.
+    written = b"".join(conversation.outputs) + bytes(conversation.child.unread)
+    found = _ANSWER.search(written.decode("utf-8", "replace"))
+    return None if found is None else _steps(["conformance", found[1], _WORD.findall(found[2])])
 
 
 def _steps(answer: list[object]) -> tuple[str, ...]:

@@ -22,6 +22,15 @@ def same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
+def cut_texts(size: int) -> list[str]:
+    """Return texts of letters of two, three and four bytes: a cut behind any number of bytes is inside of a letter in one of them.
+
+    Args:
+        size: The number of bytes of each, or nearly so many.
+    """
+    return ["x" * offset + letter * (size // len(letter.encode())) for letter in "é漢🐍" for offset in range(2)]
+
+
 def shown(value: Any) -> str:
     """Return a value as text for the report; long ones are cut."""
     if isinstance(value, bytes):

@@ -45,6 +45,8 @@ BROKEN = {
     "WaitsByRecursion": ("bolt", 8),
     "FindsTheLastIdOfTheLine": ("bolt", 9),
     "FindsHeartbeatsInTheText": ("bolt", 10),
+    "CutsTextsAt100Bytes": ("bolt", 11),
+    "RefusesToSayThatItFollowsTheContract": ("bolt", 14),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -56,6 +58,7 @@ BROKEN = {
     "DiesOnSeveralTaskIds": ("spout", 1),
     "ForgetsWhatItSentAgain": ("spout", 7),
     "TakesAnAckForTaskIds": ("spout", 8),
+    "DiesOfAnEmptyMap": ("spout", 9),
 }
 # A fault for each of the cases that shows at once, and one silence of each kind of program.
 AT_ONCE = (
@@ -63,6 +66,7 @@ AT_ONCE = (
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
     *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsTheLastIdOfTheLine", "ForgetsWhatItSentAgain"),
     *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
+    *("CutsTextsAt100Bytes", "DiesOfAnEmptyMap", "RefusesToSayThatItFollowsTheContract"),
 )
 BROKEN_NODE = {
     "DiesOnItsTuple": ("bolt", 1),
@@ -118,7 +122,12 @@ def test_a_broken_program_of_sh_does() -> None:
 
 def test_faults_of_the_conversation_have_their_own_cases() -> None:
     assert failed(result_of([*PYTHON, "SyncsToTaskIds"], "spout", LIMIT)) == ["spout/ordinary/1"]
-    for name, path in (("SilentWhenItHasNothing", "spout/commands/5"), ("HasListsForIds", "spout/emit/15")):
+    for name, path in (
+        ("SilentWhenItHasNothing", "spout/commands/5"),
+        ("SilentAfterFourTuples", "spout/commands/5"),
+        ("EmitsNothingWhenIdle", "spout/emit/12"),
+        ("HasListsForIds", "spout/emit/15"),
+    ):
         cases = selected(all_cases("spout"), ("spout/ordinary", path))
         run = Run(Target([*PYTHON, name], "spout", timeout=LIMIT, contract=False), again=False)
         assert failed(run.run(cases)) == [path]

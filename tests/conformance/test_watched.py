@@ -115,6 +115,29 @@ def test_a_raw_delete_that_storm_would_drop_is_found_wherever_it_is(values: byte
     assert "unicode.delete" in found(b'{"command": "emit", "tuple": [%s]}\nend\n' % values)
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "emits", "finds"),
+    [
+        ("bolt", {1}, [b"[1]", b"[1, 2]"], True),
+        ("bolt", {1, 2}, [b"[1]", b"[1, 2]"], False),
+        ("spout", set(), [b"[]"], True),
+        ("bolt", {1}, [b"[1, 2]", b"[3, 4]"], False),
+        ("bolt", {1}, [b'[1], "stream": "a"', b'[1, 2], "stream": "b"', b'[3], "stream": "a"'], False),
+    ],
+)
+def test_a_stream_that_is_not_declared_has_one_number_of_values(
+    kind: str, given: set[int], emits: list[bytes], finds: bool
+) -> None:
+    monitor = Monitor(World(kind, streams=None, contract=False))
+    monitor.pid, monitor.commands, monitor.given = 7, 1, given
+    codes = set()
+    for values in emits:
+        message = OutputReader().take(bytearray(b'{"command": "emit", "tuple": %s}\nend\n' % values))
+        assert message is not None
+        codes |= {finding.code for finding in monitor.check(message)}
+    assert ("emit.arity" in codes) == finds
+
+
 def test_a_fault_of_the_last_bytes_is_found() -> None:
     assert found(b'{"command": "sync"}\nend \n') == {"framing.end"}
     rest = leftover(bytearray(b'{"command": "sy'))

@@ -123,3 +123,30 @@ def _(t: Conversation) -> None:
     t.barrier()
     lost = sum(id not in t.monitor.finished for id in kept)
     t.check(not lost, "tuples that user code held are lost", "1,000 acks", f"{1000 - lost} acks")
+
+
+@section.must(
+    "an exception while tuples are held",
+    "What user code holds has one end, the one that user code gives it: an exception, in the work on it or on another tuple, "
+    "does not finish it a second time.",
+    steps="keep ack throw",
+    source=f"{MEASURED} (ack_twice, ack_then_fail)",
+    after=("bolt/ack/2", "bolt/ack/9"),
+    watch=("ack.again", "fail.again"),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    names = "abc"
+    kept = {name: t.steps(["keep", name]) for name in names}
+    t.steps(["ack", "a"], ["throw", "behind the ack of what was held"])
+    kept["d"] = t.steps(["keep", "d"], ["throw", "behind the keep"])
+    try:
+        for name in "bcd":
+            t.barrier()
+            if kept[name] not in t.monitor.finished:  # a library may fail what is held when user code fails
+                t.finished(t.steps(["ack", name]))
+        t.settle()
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+    t.monitor.leaving = True

@@ -8,29 +8,34 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from multilang.conformance.case import PAGE, Section
+from multilang.conformance.case import C_LOCALE, PAGE, Section
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
+from multilang.conformance.probe import steps_in
 from multilang.conformance.reading import Finding
-from multilang.conformance.values import WAITING
-from multilang.conformance.world import SENTENCE, SOURCE_TASKS
+from multilang.conformance.values import WAITING, cut_texts
+from multilang.conformance.world import SENTENCE, SOURCE_TASKS, storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
 
 section = Section("bolt/ordinary", "Ordinary work of a bolt", f"{PAGE}, Bolts")
 SURVIVES, ACKS, IDS, TICK, MANY = (f"bolt/ordinary/{number}" for number in (1, 2, 3, 4, 5))
+LETTERS = "bolt/ordinary/7"
 LOST = "bolt/ordinary/8"
 BEAT = "bolt/heartbeat/7"
 TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
 # since the conversation began but for those waited so in vain, because on a busy machine both are slow. No verdict depends on it.
 _LATER = 0.3
-_LARGE = 300_000
+FOLLOWS = "a step of the conformance contract"
+_LARGE = 1_100_000  # more than 1 MiB, where buffers may end, too
+_CUT = 70_000  # bytes; more than a buffer of 64 KiB
 _OTHER = " naïve 漢字 𠮷野家 🐍"
-_BROKEN = ("\ufffd", "æ¼¢")  # 漢, when its bytes are taken for other letters
+_BROKEN = re.compile("[\ufffd\ud800-\udfff]|æ¼¢")  # the last is 漢, when its bytes are taken for other letters
 _DATA = ' "id":"1","stream":"default","task":-1,"command":"ack" \\\\ \\" \nend\n{"id":"2"}'
 _LIKE_BEATS = 20
 _FIRST_OF_SEVERAL = 0xC0  # the least byte with which a letter of several bytes begins
+_HALF = re.compile("[\ufffd\ud800-\udfff]|[xé漢🐍]\\?")
 _NAIVE = re.compile("na(.{0,6}?)ve")
 _AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
@@ -261,7 +266,7 @@ def _(t: Conversation) -> None:
 
 
 @section.must(
-    "a text of 300 KB",
+    "a text of 1 MB",
     "A tuple may be longer than a pipe or a buffer. It is a text of its tuples with a long word after it.",
     after=(SURVIVES, TOGETHER, "common/io/2", "common/sizes/1", "bolt/heartbeat/14"),
 )
@@ -278,18 +283,22 @@ def _(t: Conversation) -> None:
     after=(SURVIVES, TOGETHER, "common/io/2", "common/unicode/1", "common/unicode/2"),
 )
 def _(t: Conversation) -> None:
+    keeps_letters(t)
+
+
+def keeps_letters(t: Conversation) -> None:
+    """Give the bolt a tuple of other letters, and check that they come out as they are, if they do."""
     values = sentence(t, lambda text: text + _OTHER)
     t.handshake()
     survives(t, values)
     if not t.world.contract:  # others are asked for it in common/io
         turn(t, values, pieces=inside_letters)
     for message in t.received.emits:
-        text = str(message.values)
         t.check(
-            not is_broken(text),
+            not is_broken(storm_text(message.values)),
             "letters came out changed: read and write UTF-8, whatever the locale is",
             f"{_OTHER.strip()!r}, or parts of it",
-            text,
+            message.values,
         )
 
 
@@ -301,7 +310,7 @@ def inside_letters(data: bytes) -> list[bytes]:
 
 def is_broken(text: str) -> bool:
     """Return whether letters were replaced, taken for others, or lost in the middle of a word."""
-    if any(each in text for each in _BROKEN) or "野家" in text.replace("𠮷野家", ""):
+    if _BROKEN.search(text) or "野家" in text.replace("𠮷野家", ""):
         return True
     for letter in _NAIVE.findall(text.casefold()):
         base = "".join(each for each in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(each))
@@ -374,10 +383,10 @@ def _(t: Conversation) -> None:
     survives(t, values)
 
 
-@section.should(
+@section.must(
     "a text that holds the name of the stream of heartbeats",
     "A heartbeat is known by its stream and its task. What finds the word anywhere in a message takes a tuple for one whose text has "
-    "it, and such a tuple is neither acked nor failed; few texts do.",
+    "it: such a tuple is neither worked on nor acked or failed.",
     after=(SURVIVES, MANY, TOGETHER, BEAT, "bolt/ordinary/9"),
 )
 def _(t: Conversation) -> None:
@@ -397,4 +406,88 @@ def _(t: Conversation) -> None:
         "a tuple was taken for a heartbeat, because its text holds the word: look at its stream and its task",
         f"the ack or fail of {_LIKE_BEATS} tuples",
         f"{t.syncs - before} syncs",
+    )
+
+
+@section.must(
+    "a text that is cut is cut between letters",
+    "A bolt may cut a text, but not inside of a letter: the bytes that are left of it are no UTF-8, and half of a surrogate pair is "
+    "no letter. Its tuples have many letters of several bytes before their texts.",
+    after=(SURVIVES, LETTERS, "bolt/ordinary/6"),
+    watch=("framing.utf8",),
+)
+def _(t: Conversation) -> None:
+    texts = cut_texts(_CUT)
+    tuples = [sentence(t, lambda text, letters=letters: f"{letters} {text}") for letters in texts]  # type: ignore[misc]
+    t.handshake()
+    turn(t, *tuples)
+    for message in t.received.emits:
+        text = storm_text(message.values)
+        is_cut = not any(letters in text for letters in texts)
+        t.check(
+            not (is_cut and _HALF.search(text)),
+            "a text was cut inside of a letter",
+            "whole letters",
+            message.values,
+        )
+
+
+@section.must(
+    "a text beyond ASCII in a plain C locale",
+    "A supervisor that was started by init has no locale: letters stay what they are without one. It is the tuple of "
+    f"{LETTERS} again.",
+    env=C_LOCALE,
+    after=(LETTERS,),
+)
+def _(t: Conversation) -> None:
+    keeps_letters(t)
+
+
+@section.must(
+    "what it writes is flushed",
+    "What a bolt has for a tuple comes when it has it: it does not wait in a buffer for the next message, a heartbeat for instance. A bolt "
+    "that finishes each tuple before the next message is asked this.",
+    after=(SURVIVES, ACKS, IDS),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    for _ in range(3):
+        turn(t, t.world.tuples[0])
+        if t.monitor.pending:
+            raise NotApplicable("it does not finish each tuple before the next message")
+    t.tuple(t.world.tuples[0])
+    t.wait(lambda: not t.monitor.pending or None, "the ack or fail of a tuple with no message behind it")
+
+
+@section.must(
+    "a tuple that asks for the contract",
+    "A bolt may do with a tuple of another kind what it likes. This one asks whether it follows the conformance contract; one that "
+    "carries out a step of it does, and says so.",
+    after=(SURVIVES,),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    try:
+        turn(t, [[["log", FOLLOWS]]])
+    except (CaseFailed, Halted):
+        t.monitor.leaving = True  # which it may do
+        return
+    if not carries_out(t):
+        return
+    t.finished(t.steps(["contract"]))
+    says_so(t)
+
+
+def carries_out(t: Conversation) -> bool:
+    """Return whether the program has carried out the contract's step that logs a text."""
+    return any(message.value.get("msg") == FOLLOWS for message in t.received.of("log"))
+
+
+def says_so(t: Conversation) -> None:
+    """Check that a program that carries out a step of the contract has said that it follows the contract."""
+    t.check(
+        steps_in(t) is not None or not carries_out(t),
+        'it carries out the step "log" of the conformance contract, and does not answer ["contract"]',
+        'an emit of one value, ["conformance", 1, [the names of the steps that it knows]]',
+        " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in t.received[-4:]),
     )

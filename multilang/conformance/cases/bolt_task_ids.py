@@ -343,3 +343,24 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     not_those_of_others(t)
+
+
+@section.must(
+    "task ids behind an exception",
+    "An exception of user code takes no task ids along, and leaves none: the next emit that asks gets its own.",
+    steps="emit ids throw",
+    after=("bolt/task_ids/2", "bolt/fail/10"),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    t.steps(["emit", ["before it"], IDS], ["throw", "behind task ids"])
+    ids = [t.steps(["throw", "the exception"]), t.steps(["emit", ["behind it"], IDS])]
+    try:
+        for id in ids:
+            t.finished(id)
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+        t.monitor.leaving = True  # an exception may end the process, and Storm restarts it
+        return
+    t.same(reported(t)[-1:], answered(t)[-1:], "an emit was given other task ids")

@@ -38,8 +38,9 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     t.handshake()
-    id = t.steps(["tuple"], stream="other", task=3)
-    described(t, id, [id, "source", "other", 3, []])
+    for stream, task, rest in (("other", 3, []), ("three", 2, ["a", 1]), ("two", 3, [2]), ("default", 2, [])):
+        id = t.steps(["tuple"], rest=rest, stream=stream, task=task)
+        described(t, id, [id, "source", stream, task, rest])
 
 
 @section.should(

@@ -177,7 +177,7 @@ def _(t: Conversation) -> None:
     "Storm reads standard error when it has sent something: not before the pid, nor while a spout is at work. A program that "
     "writes more there than a pipe holds, 64 KB, waits for ever.",
     source=f"{MEASURED} (pre_stderr, spout_stderr)",
-    after=(ACK, FAIL, STATES, MANY),
+    after=(ACK, FAIL, STATES, MANY, "spout/ordinary/5"),
 )
 def _(t: Conversation) -> None:
     t.child.reading_error = False

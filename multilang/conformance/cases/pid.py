@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import PAGE, Section
-from multilang.conformance.cases.handshake import LETTERS
+from multilang.conformance.cases.handshake import BIG_CONF, LETTERS
 from multilang.conformance.errors import CaseFailed
+from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
 
 section = Section("common/pid", "PID file", f"{PAGE}, Initial Handshake")
 FILE = ("common/pid/1",)
+_LONGER = 1_100_000  # characters; more than 1 MiB, where buffers may end
+
+
+def has_file(t: Conversation) -> None:
+    """Check that the file comes."""
+    try:
+        path = t.wait_pid_file()
+    except CaseFailed as failure:
+        why = failure.why.removeprefix("slow start: ")
+        raise CaseFailed(why, f"the file {t.monitor.pid}", f"the files {t.pid_files()}", failure.timed_out) from None
+    t.check(os.path.isfile(path), "it is no file", f"the file {t.monitor.pid}", "a folder, or something else")
 
 
 @section.must(
@@ -22,11 +35,7 @@ FILE = ("common/pid/1",)
 )
 def _(t: Conversation) -> None:
     t.handshake()
-    try:
-        t.wait_pid_file()
-    except CaseFailed as failure:
-        why = failure.why.removeprefix("slow start: ")
-        raise CaseFailed(why, f"the file {t.monitor.pid}", f"the files {t.pid_files()}", failure.timed_out) from None
+    has_file(t)
 
 
 @section.must(
@@ -96,4 +105,16 @@ def _(t: Conversation) -> None:
     os.mkdir(t.pid_dir)
     t.handshake()
     t.wait(lambda: t.pid_files() or None, f"a file in pidDir {t.pid_dir!r}", often=True)
+    t.settle()
+
+
+@section.must(
+    "a pidDir behind a large conf",
+    "The keys of the handshake have no order, and its conf may have 1 MB: pidDir is found wherever it is.",
+    after=(*FILE, "common/handshake/6"),
+)
+def _(t: Conversation) -> None:
+    conf = {**t.world.full_conf(), **BIG_CONF, "filler": "x" * _LONGER}
+    t.handshake(conf=conf, text=lambda text: storm_text(dict(sorted(json.loads(text).items()))))
+    has_file(t)
     t.settle()

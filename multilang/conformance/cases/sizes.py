@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections import Counter
+from collections.abc import Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.spout_ordinary import begin
 from multilang.conformance.differences import case_of_difference
-from multilang.conformance.errors import CaseFailed
+from multilang.conformance.errors import CaseFailed, NotApplicable
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -19,6 +22,12 @@ _INPUTS, _ROUND, _BEAT = 5000, 100, 20
 _EACH = 7  # one tuple of so many fails
 # Seconds of inputs that an ordinary program is given, if it is slow: so many on a quiet machine, more on a busy one.
 _ENOUGH, _LONGEST = 5.0, 60.0
+_ROUNDS_OF_HELD, _LEFT = 4, 10  # a program holds that many things more after each round, or it gives them back
+_WORKS = (
+    *(f"bolt/ordinary/{number}" for number in (1, 3, 5)),
+    *(f"spout/ordinary/{number}" for number in (1, 2, 3, 4, 7)),
+    "spout/commands/17",
+)
 # What can't put a message together from two reads can't read a long one either, and a torn one can't be read.
 WHOLE = ("common/io/2", "bolt/heartbeat/14")
 
@@ -96,11 +105,7 @@ def _(t: Conversation) -> None:
 @section.must(
     "5,000 inputs",
     "A component works for months: it does not fall silent.",
-    after=(
-        *(f"bolt/ordinary/{number}" for number in (1, 3, 5)),
-        *(f"spout/ordinary/{number}" for number in (1, 2, 3, 4, 7)),
-        "spout/commands/17",
-    ),
+    after=(*_WORKS, "common/sizes/9"),
 )
 def _(t: Conversation) -> None:
     if t.kind == "spout":
@@ -112,6 +117,43 @@ def _(t: Conversation) -> None:
         if not t.world.contract and monotonic() - t.start > limit:
             break
         spout_round(t, limit) if t.kind == "spout" else bolt_round(t, number)
+
+
+@section.must(
+    "nothing is left of each input",
+    "Processes, threads and open files of the inputs before are given back, and ended processes waited for: a system has limits for "
+    "them all, and a component works for months.",
+    source="Linux: RLIMIT_NOFILE, RLIMIT_NPROC",
+    after=_WORKS,
+)
+def _(t: Conversation) -> None:
+    if t.child.processes() is None:
+        raise NotApplicable("what a program holds is seen on Linux alone")
+    if t.kind == "spout":
+        begin(t, _INPUTS)
+    else:
+        t.handshake()
+    held = []
+    for number in range(0, _ROUNDS_OF_HELD * _ROUND, _ROUND):
+        spout_round(t, t.timeout) if t.kind == "spout" else bolt_round(t, number)
+        held.append(t.child.held())
+    until = monotonic() + t.timeout
+    while left := piled_up(held):
+        if monotonic() > until:
+            counts = [" ".join(f"{counter[name]}" for counter in held) + f" {name}" for name in left]
+            raise CaseFailed(
+                f"with each {_ROUND} inputs it holds more {' and '.join(left)}: give back what is needed for one input",
+                "as many as before",
+                f"after each {_ROUND} inputs {', '.join(counts)}",
+            )
+        t.child.pump(monotonic() + 0.05)
+        held[-1] = t.child.held()
+
+
+def piled_up(held: Sequence[Counter[str]]) -> list[str]:
+    """Return what each round but the first one has left more of."""
+    pairs = list(itertools.pairwise(held[1:]))
+    return [name for name in held[-1] if all(after[name] - before[name] >= _LEFT for before, after in pairs)]
 
 
 def bolt_round(t: Conversation, number: int) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.spout_commands import under_way
 from multilang.conformance.cases.spout_ordinary import ACK, FAIL
+from multilang.conformance.errors import CaseFailed
+from multilang.conformance.values import cut_texts
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
@@ -36,7 +38,7 @@ def _(t: Conversation) -> None:
     after=("common/unicode/1",),
 )
 def _(t: Conversation) -> None:
-    ids = [7, "7", 0, 2147483648, "é 🐍"]
+    ids = [7, "7", 0, 2147483648, "é 🐍", *cut_texts(100)]
     [out] = t.perform([["emit", ["x"], {"id": id}] for id in ids])
     t.same([message.value.get("id") for message in out.emits], ids, "ids are others")
 
@@ -157,3 +159,28 @@ def _(t: Conversation) -> None:
     outs = t.perform([["emit", [1], {"id": "m1"}], ["emit", [2]]], [["emit", [3]]])
     ids = [message.value.get("id") for out in outs for message in out.emits]
     t.same(ids, ["m1", None, None], "an id of another emit")
+
+
+@section.must(
+    "an emit without values is sent or refused",
+    "An emit whose list is empty is sent as it is, or refused, and then user code is told so: an exception is reported, in an error, "
+    "a log or on standard error. It is not left out in silence.",
+    steps="emit",
+    source="the conformance contract: every value is emitted as it came",
+    provokes=("emit.arity",),
+    after=("spout/emit/6",),
+)
+def _(t: Conversation) -> None:
+    t.handshake('[[["emit",[],{"id":"empty"}]],[["emit",["behind it"]]]]')
+    t.command("activate")
+    try:
+        out = t.next()
+        behind = t.next()
+    except CaseFailed:
+        if not t.child.output_ended:
+            raise
+        t.monitor.leaving = True  # it ended, and Storm restarts it
+        return
+    t.emitted(behind, [["behind it"]], "the next after it was not worked on")
+    if not out.of("error", "log") and not t.child.error_text.strip():
+        t.emitted(out, [[]], "the emit was left out, and nothing reports it")

@@ -6,7 +6,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from multilang.conformance.case import MEASURED, PAGE, Section
-from multilang.conformance.cases.bolt_ordinary import blamed, patient
+from multilang.conformance.cases.bolt_ordinary import FOLLOWS, blamed, patient, says_so
+from multilang.conformance.conversation import ON, SCRIPT
 from multilang.conformance.errors import CaseFailed, Halted, NotApplicable
 from multilang.conformance.reading import Finding
 from multilang.conformance.world import storm_text
@@ -18,7 +19,7 @@ section = Section("spout/ordinary", "Ordinary work of a spout", f"{PAGE}, Spouts
 IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
 NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
 _NEXTS = 30  # asked at most for one tuple with an id
-_MORE = 8  # nexts behind the first task ids: its emits may be of several kinds
+_MORE = 8  # nexts in which what failed may come again
 _UNDER_WAY = 250  # topology.max.spout.pending is not set
 _FAILS = 5  # of one tuple
 _HELD = 3  # arrays of task ids that are held back, to see what the spout sends without them
@@ -77,22 +78,32 @@ def careful_next(t: Conversation) -> None:
         try:
             t.wait(synced, "the sync that ends the next, behind the task ids")
         except CaseFailed as failure:
-            raise blamed(failure, NEXT if failure.timed_out and works_on(t) else IDS) from None
+            path = IDS
+            if failure.timed_out and works_on(t):
+                path = NEXT
+            elif owed:
+                path = MANY  # it went on before without task ids
+            raise blamed(failure, path) from None
+
+
+def next_without_ids(t: Conversation) -> None:
+    """Send a next, and hold its task ids back. A spout that falls silent before it has got any does so by itself."""
+    try:
+        careful_next(t)
+    except CaseFailed as failure:
+        raise failure if t.answers else blamed(failure, MANY) from None
 
 
 def more_nexts(t: Conversation) -> None:
     """Send some more nexts, behind whose answers a spout that reads task ids for some of its emits alone has others left."""
     start = monotonic()
-    for _ in range(_MORE):
+    for _ in range(_NEXTS):
         if monotonic() - start > t.timeout / 4:
             break
         if t.answers:
             t.next()
-            continue
-        try:
-            careful_next(t)
-        except CaseFailed as failure:
-            raise failure if t.answers else blamed(failure, MANY) from None
+        else:
+            next_without_ids(t)
 
 
 def works_on(t: Conversation) -> bool:
@@ -118,7 +129,7 @@ def _(t: Conversation) -> None:
     except CaseFailed as failure:
         raise (blamed(failure, STATES) if t.is_set_up and t.received else failure) from None
     for _ in range(_NEXTS):
-        careful_next(t)
+        next_without_ids(t)
         if t.answers or len(t.owed) >= _HELD:
             break
     more_nexts(t)
@@ -294,3 +305,17 @@ def _(t: Conversation) -> None:
     t.holds_ids = False
     t.answer()
     t.wait(lambda: t.syncs >= t.commands or None, "the sync that ends the next, behind the task ids")
+
+
+@section.must(
+    "a conf that asks for the contract",
+    "A conf has entries that are not meant for this spout, empty lists and maps among them: it answers its commands all the same. This "
+    "one asks whether it follows the conformance contract; one that carries out a step of it does, and says so.",
+    after=(IDS, STATES),
+)
+def _(t: Conversation) -> None:
+    t.handshake(conf=t.world.full_conf(**{SCRIPT: [[["log", FOLLOWS]], [["contract"]]], ON: {}}))
+    t.command("activate")
+    for _ in range(3):
+        t.next()
+    says_so(t)

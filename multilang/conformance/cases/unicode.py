@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from multilang.conformance.case import MEASURED, Section
+from multilang.conformance.case import C_LOCALE, MEASURED, Section
 from multilang.conformance.world import storm_text
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def _(t: Conversation) -> None:
     "UTF-8 in a plain C locale",
     "The protocol is UTF-8 whatever the environment is: a supervisor started by init has no locale.",
     steps="emit",
-    env=(("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C")),
+    env=C_LOCALE,
 )
 def _(t: Conversation) -> None:
     echoes(t, "naïve 漢字 🐍")
@@ -88,7 +88,7 @@ def _(t: Conversation) -> None:
     "an escaped letter in the C locale",
     "What comes as an escape may not be lost on the way out for want of a locale.",
     steps="emit",
-    env=(("LC_ALL", "C"), ("LANG", "C"), ("LC_CTYPE", "C")),
+    env=C_LOCALE,
     after=("common/json/8",),
 )
 def _(t: Conversation) -> None:

@@ -445,3 +445,18 @@ class PassesOverTheTupleBehindAnException(Bolt):
     def do_throw(self, text):
         self.is_passing = True
         super().do_throw(text)
+
+
+@mutant("bolt", "bolt/ack/11")
+class AcksWhatItHoldsAgain(Bolt):
+    """Forgets what was acked when all steps are done, and acks all that it holds when one of them fails."""
+
+    def finish(self, word, name):
+        held = dict(self.kept)
+        super().finish(word, name)
+        self.kept.update(held)
+
+    def do_throw(self, text):
+        for name in list(self.kept):
+            super().finish("ack", name)
+        super().do_throw(text)

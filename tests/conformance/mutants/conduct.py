@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -158,6 +159,33 @@ class LeavesAHelperAtAnException(Bolt):
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.Popen(["sleep", "600"], start_new_session=True, **quiet)
         super().do_throw(text)
+
+
+@mutant("bolt", "common/end/8")
+class LeavesAHelperWithoutEnvironment(Bolt):
+    """The helper's parent has ended, and nothing of its environment is left."""
+
+    def shake_hands(self):
+        super().shake_hands()
+        script = "sleep 600 </dev/null >/dev/null 2>&1 &"
+        subprocess.run(["/bin/sh", "-c", script], env={}, start_new_session=True, check=True)
+
+
+@mutant("bolt", "common/sizes/9")
+class LeavesEndedProcesses(Bolt):
+    def process(self, tup):
+        if os.fork() == 0:
+            os._exit(0)
+        super().process(tup)
+
+
+@mutant("spout", "common/sizes/9")
+class LeavesFilesOpen(Spout):
+    files = []
+
+    def obey(self, message):
+        self.files.append(os.open("/dev/null", os.O_RDONLY))
+        super().obey(message)
 
 
 @mutant("bolt", "common/sizes/8")

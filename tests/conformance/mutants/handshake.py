@@ -104,3 +104,12 @@ class KnowsTheStreamsWithTargetsAlone(Bolt):
         if key == "streams":
             value = [name for name in value if self.context["stream->target->grouping"].get(name)]
         self.do(["emit", [value]])
+
+
+@mutant("spout", "common/pid/8")
+class LooksForPidDirAtTheBeginning(Spout):
+    def read_message(self):
+        message = super().read_message()
+        if len(json.dumps(message.get("conf", 0))) > 65536:
+            message["pidDir"] = os.path.dirname(message["pidDir"])
+        return message

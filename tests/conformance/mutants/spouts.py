@@ -144,7 +144,7 @@ class EmitsToATaskThatIsNotThere(Spout):
         super().send(message)
 
 
-@mutant("spout", "spout/emit/17")
+@mutant("spout", "spout/emit/19")
 class OtherStreamsAreUnreliable(Spout):
     def emit(self, values, options, message):
         super().emit(values, options, {} if "stream" in options else message)
@@ -239,3 +239,10 @@ class ForgetsWhatIsUnderWayAtAnActivate(Spout):
     def emit(self, values, options, message):
         self.under_way.add(message.get("id"))
         super().emit(values, options, message)
+
+
+@mutant("spout", "spout/emit/19")
+class LeavesOutEmptyEmits(Spout):
+    def emit(self, values, options, message):
+        if values:
+            super().emit(values, options, message)

@@ -41,6 +41,7 @@ class Program:
 
     def run(self):
         setup = self.read()
+        self.conf = setup["conf"]
         open(os.path.join(setup["pidDir"], str(os.getpid())), "w").close()
         self.send(pid=os.getpid())
         self.start()
@@ -414,6 +415,51 @@ class FindsHeartbeatsInTheText(SplitBolt):
             self.send(command="sync")
         else:
             super().handle(message)
+
+
+class CutsTextsAt100Bytes(SplitBolt):
+    def process(self, tup):
+        for word in tup["tuple"][0].split():
+            cut = word.encode()[:100].decode("utf-8", "replace")
+            self.send(command="emit", tuple=[cut], anchors=[tup["id"]])
+        self.ack(tup)
+
+
+class RefusesToSayThatItFollowsTheContract(SilentBolt):
+    """Carries out the step that logs, and fails a tuple whose step would emit a list."""
+
+    def process(self, tup):
+        for step in tup["tuple"][0] if isinstance(tup["tuple"][0], list) else []:
+            if step[0] != "log":
+                self.send(command="fail", id=tup["id"])
+                return
+            self.send(command="log", msg=step[1])
+        super().process(tup)
+
+
+class DiesOfAnEmptyMap(CountSpout):
+    """Takes it for an empty list, as a language does that has no other."""
+
+    def start(self):
+        super().start()
+        self.on = self.conf.get("conformance.on", {"": 0}) or []
+
+    def activate(self, _message):
+        self.on.get("activate")
+
+
+class SilentAfterFourTuples(CountSpout):
+    def next(self, message):
+        if self.number == 4:
+            time.sleep(3600)
+        super().next(message)
+
+
+class EmitsNothingWhenIdle(FewSpout):
+    def next(self, message):
+        if self.number == 5:
+            self.send(command="emit", tuple=[])
+        super().next(message)
 
 
 class ForgetsWhatItSentAgain(CountSpout):
