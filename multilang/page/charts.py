@@ -394,7 +394,7 @@ def task_rows(component: ComponentStatus) -> list[dict[str, Any]]:
             "alive": UNKNOWN if each.alive is None else "yes" if each.alive else "no",
             "uptime": duration(each.uptime_secs),
             "emitted": number(each.emitted),
-            "processed": number(each.executed),
+            "processed": "" if component.kind == "spout" else number(each.executed),
             "acked": number(each.acked),
             "failed": number(each.failed),
             "latency": milliseconds(each.process_latency_ms or each.complete_latency_ms or each.execute_latency_ms),

@@ -108,6 +108,12 @@ class SavedTask(WindowTask):
 
         return put_and_mark
 
+    def _check_kind(self, key: Key, slot: int, pane: Pane, accumulator: Any) -> None:
+        last = self._last_panes.get(key)
+        if last is not None and last[1].spilled:
+            self._fetch(key, last[1])
+        super()._check_kind(key, slot, pane, accumulator)
+
     # ---- spilled panes ----
 
     def free_memory(self, limit: int) -> None:

@@ -451,7 +451,7 @@ class WindowTask:
         the last one, which lives as long as any.
         """
         last = self._last_panes.get(key)
-        if last is not None and last[1] is not pane and not last[1].spilled:
+        if last is not None and last[1] is not pane:
             self.aggregate.merge(last[1].accumulator, accumulator)
         if accumulator is not None and (last is None or slot >= last[0]):
             self._last_panes[key] = slot, pane

@@ -112,3 +112,12 @@ def test_every_status_can_be_drawn(status, palette):
         )
     for began in (None, 1e9):
         json.dumps(charts.curves(feed.curves, shown, "rate", "rate", palette, began), allow_nan=False)
+
+
+@pytest.mark.parametrize(("kind", "shown"), [("spout", ""), ("bolt", "0")])
+def test_a_spout_has_no_figure_of_processed_tuples(kind, shown):
+    component = ComponentStatus(
+        id="c", kind=kind, tasks=1, executed=0, by_task=(TaskStatus(id=1, through=1, executed=0),)
+    )
+    status = RunStatus(topology="t", engine="process", state="active", seconds=1.0, components=(component,))
+    assert [charts.rows(status)[0]["processed"], charts.task_rows(component)[0]["processed"]] == [shown, shown]

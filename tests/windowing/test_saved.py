@@ -20,6 +20,7 @@ from multilang.windowing import (
     ApproximateDistinct,
     Count,
     Distinct,
+    Max,
     MemoryLimitError,
     Session,
     Sliding,
@@ -358,6 +359,15 @@ def test_windows_over_the_limit_are_spilled_to_the_store_and_read_again(window, 
             give(each, reference.Event(9999, source, "last", hours(9).total_seconds().__int__() * 1000))
         give(each, None)
     assert sorted(emitted(run)) == sorted(emitted(again)) == sorted(emitted(other)) != []
+
+
+def test_a_value_that_a_spilled_part_of_its_windows_refuses_fails_alone():
+    run = started(declared(Sliding(seconds(20), seconds(10)), memory_limit=1, aggregate=Max("n")))
+    run.process(make_tuple([1, "ant", 1_000], FIELDS, "source0"))
+    run.bolt.pre_prepare(1)
+    run.process(make_tuple([2, "bee", 2_000], FIELDS, "source0"))  # the ant's part is spilled
+    run.process(make_tuple(["text", "ant", 11_000], FIELDS, "source0"))
+    assert [tup["n"] for tup in run.failed] == ["text"]
 
 
 def in_memory(run):
