@@ -172,7 +172,9 @@ def young(info: Any) -> None:
 
 
 @pytest.mark.parametrize("launcher", ["run_topology.py", "run_command_1.py"])
-def test_a_worker_that_starts_again_and_again_does_not_run(server: NimbusServer, address: Address, launcher: str) -> None:
+def test_a_worker_that_starts_again_and_again_does_not_run(
+    server: NimbusServer, address: Address, launcher: str
+) -> None:
     """Also without an error, and with the last counters that Nimbus has, or of a program that announces nothing."""
     shipped = shipment(launcher=launcher)
     assert wait(server, address, started, young, settled=1.2, timeout=2, shipped=shipped)[0] is False
