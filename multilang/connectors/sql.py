@@ -446,7 +446,6 @@ class SqlSink(LingeringBolt):
             self._write_alone(tups, rows)
 
     def close(self) -> None:
-        super().close()
         if hasattr(self, "_database"):
             self._database.close()
 

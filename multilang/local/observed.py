@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from multilang.engine.plan import TaskPlan
-    from multilang.local.actors import BoltActor, SpoutActor
+    from multilang.local.actors import BoltActor
 
 _WARNING = 3  # a log's level
 
@@ -37,9 +37,11 @@ class RunWork(Work):
 
     def now(self) -> object | None:
         for bolt in self._bolts:
-            if bolt.scope is not None and bolt.scope.current is not None:
+            scope = bolt.scope  # which the run's thread takes away when the task dies
+            current = None if scope is None else scope.current
+            if current is not None:
                 self._of = bolt
-                return bolt.scope.current
+                return current
         return self.doing
 
     def method(self, work: object) -> str:
@@ -68,6 +70,7 @@ class Observer:
         self.work = RunWork(bolts.values())
         self._log = log
         self._thread = 0
+        self._named: Any = None  # the task of the call that was named last
         secs = long_secs(conf)
         self._calls = LongCalls(self.work, lambda: self._thread, self._name, secs)
         self._pause = min(secs / 4, 1.0)
@@ -94,8 +97,11 @@ class Observer:
         self._calls.look(now)
 
     def _name(self, text: str, work: object) -> None:
-        task: BoltActor | SpoutActor = self.work.task(work)
-        task.stats.call = self._calls.call
+        call = self._calls.call
+        if call is not None:  # otherwise the call that was named is over, and another task may be in one
+            self._named = self.work.task(work)
+        task = self._named
+        task.stats.call = call
         self._log(task.plan, f"{task.plan.component} task {task.plan.id} {text}", _WARNING)
 
 

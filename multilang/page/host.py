@@ -46,7 +46,7 @@ class RunPage:
 
     def __init__(self, source: Callable[[], RunStatus | None], port: int = PORT, host: str = "127.0.0.1") -> None:
         self._source = source
-        self._log = _Log()
+        self._log = RunLog()
         self._asked_at = float("-inf")
         command = [*module_command("multilang.page.child"), host, str(port)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
@@ -122,7 +122,7 @@ class RunPage:
             self._process.wait()
 
 
-class _Log(logging.Handler):
+class RunLog(logging.Handler):
     """The last records of this process's log that the page has not got yet."""
 
     def __init__(self) -> None:
@@ -144,8 +144,14 @@ class _Log(logging.Handler):
             self._lines.append(line)
 
     def taken(self) -> list[dict[str, Any]]:
-        """Return the records since the last call."""
-        return [self._lines.popleft() for _ in range(len(self._lines))]
+        """Return the records since the last call; any thread may call."""
+        self.acquire()  # as logging does around ``emit``
+        try:
+            lines = list(self._lines)
+            self._lines.clear()
+        finally:
+            self.release()
+        return lines
 
 
 def _line(status: RunStatus | None, log: list[dict[str, Any]]) -> bytes:

@@ -470,11 +470,13 @@ class _Statements:
         tried = list(self._block(node.body, Need.TRIED if any(expecting) else need, deferred))
         yield from tried
         found = {self._available(each) for each in tried}
+        calls = [part for each in node.body for part in ast.walk(each) if isinstance(part, ast.Call)]
+        imports_more = any(_called_import(each) is None for each in calls)  # what it calls may import, too
         is_only_imports = all(isinstance(each, ast.Import | ast.ImportFrom) for each in node.body)
         for handler, expects in zip(node.handlers, expecting, strict=True):
             rest = need
             if tried and expects and (is_only_imports or not _expects_more(handler)) and False not in found:
-                if None not in found:
+                if None not in found and not imports_more:
                     continue  # it never runs
                 rest = min(need, Need.PERHAPS)
             yield from self._block(handler.body, rest, deferred)

@@ -97,9 +97,10 @@ def wait_until_running(nimbus: Nimbus, name: str, timeout: float, settled: float
             since = None
         else:
             since = now if since is None else since
-            if now - since >= settled:
+            secs = min(now - since, least_uptime(status))  # a worker that starts again is young
+            if secs >= settled:
                 return Outcome(True, status, "")
-            problem = f"all of it has started, but is known to run for {now - since:.0f} s only, and {settled:g} are asked for"
+            problem = f"all of it has started, but is known to run for {secs:.0f} s only, and {settled:g} are asked for"
         if now > deadline:
             return Outcome(False, status, problem)
         time.sleep(_POLL)

@@ -36,6 +36,9 @@ _LEAST_SECS = 20.0  # each of them counted as at least so many
 class TaskReports:
     """The last report of each task of a topology.
 
+    A report is too old some intervals after it was found here, since the clock of a worker's host may be another one. Of one that was
+    there at the first look, only its own time tells its age.
+
     Args:
         conf: Returns the conf of Nimbus.
     """
@@ -43,7 +46,7 @@ class TaskReports:
     def __init__(self, conf: Callable[[], Mapping[str, Any]]) -> None:
         self._ask_conf = conf
         self._conf: Mapping[str, Any] | None = None
-        self._reports: dict[tuple[str, int], TaskReport] = {}
+        self._reports: dict[tuple[str, int], tuple[TaskReport, float]] = {}  # with the instant from which it is too old
         self._next = 0.0
         self._silent: dict[str, float] = {}  # host -> when its logviewer is asked again
 
@@ -53,18 +56,18 @@ class TaskReports:
         if now >= self._next:
             self._next = now + EVERY_SECS
             with suppress(ShippingError):  # without the reports, the status has only what Storm knows
-                for component, report in self._read(info):
-                    known = self._reports.get((component, report.task))
-                    if known is None or known.time <= report.time:
-                        self._reports[component, report.task] = report
-        oldest = time.time()
-        return {
-            key: report
-            for key, report in self._reports.items()
-            if oldest - report.time <= _INTERVALS * max(report.secs, _LEAST_SECS)
-        }
+                for key, report in dict(self._read(info)).items():
+                    self._take(key, report, now)
+        return {key: report for key, (report, until) in self._reports.items() if now <= until}
 
-    def _read(self, info: Any) -> Iterator[tuple[str, TaskReport]]:
+    def _take(self, key: tuple[str, int], report: TaskReport, now: float) -> None:
+        known, _ = self._reports.get(key, (None, 0.0))
+        if known is None or known.time != report.time:
+            age = max(time.time() - report.time, 0.0) if known is None else 0.0
+            self._reports[key] = report, now - age + _INTERVALS * max(report.secs, _LEAST_SECS)
+
+    def _read(self, info: Any) -> Iterator[tuple[tuple[str, int], TaskReport]]:
+        """Return what is in the logs, oldest first, of each task that its worker has now."""
         places = workers(info)
         if self._conf is None:
             self._conf = self._ask_conf()
@@ -74,11 +77,18 @@ class TaskReports:
                 lines: Iterable[str] = end_of_file(here / str(place.port) / LOG, _SIZE)
             else:
                 lines = self._of_logviewer(place, info.id, logviewer_port(self._conf))
+            tasks = {
+                (each.component_id, task)
+                for each in info.executors
+                if (each.host, each.port) == (place.host, place.port)
+                for task in range(each.executor_info.task_start, each.executor_info.task_end + 1)
+            }
             reader = RecordReader()
             for record in (*reader.add(line for line in lines if PREFIX in line), *reader.rest()):
                 report = read_report(record.text)
-                if report is not None and record.component is not None:
-                    yield record.component, report
+                component = record.component
+                if report is not None and component is not None and (component, report.task) in tasks:
+                    yield (component, report.task), report
 
     def _of_logviewer(self, place: WorkerPlace, id: str, port: int) -> list[str]:
         now = time.monotonic()

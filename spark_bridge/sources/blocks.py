@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 from bisect import bisect_right
 from hashlib import blake2b
+from threading import Lock
 
 from multilang.component.errors import ChangedRowsError, ConnectorError
 from multilang.protocol.codec import loads
@@ -144,15 +145,28 @@ def blocks_of(rows: Iterable[Any], partition: int, text_of: RowText, block_rows:
 
 
 class Chains:
-    """The chains of each partition that were seen before, which show whether rows have changed."""
+    """The chains of each partition that were seen before, which show whether rows have changed.
+
+    Any number of threads may use it: a failed row is read by another one than the rows ahead.
+    """
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._lock = Lock()
         self._starts: dict[int, list[int]] = {}  # partition -> where the blocks that were seen start, ascending
         self._seen: dict[tuple[int, int], tuple[int, bytes, bytes, bool]] = {}  # end, before, chain, last
 
     def check(self, partition: int, block: Block) -> None:
         """Raise ChangedRowsError when the block, or one before it, is not what it was."""
+        with self._lock:
+            self._check(partition, block)
+
+    def newest(self) -> dict[int, int]:
+        """Return partition -> where its last block that was seen starts."""
+        with self._lock:
+            return {partition: starts[-1] for partition, starts in self._starts.items() if starts}
+
+    def _check(self, partition: int, block: Block) -> None:
         starts = self._starts.setdefault(partition, [])
         place = bisect_right(starts, block.start)
         about = (block.end, block.before, block.chain, block.last)
@@ -177,10 +191,6 @@ class Chains:
                 self._refuse(partition, block.start, following)
         starts.insert(place, block.start)
         self._seen[partition, block.start] = about
-
-    def newest(self) -> dict[int, int]:
-        """Return partition -> where its last block that was seen starts."""
-        return {partition: starts[-1] for partition, starts in list(self._starts.items())}
 
     def _refuse(self, partition: int, start: int, end: int) -> NoReturn:
         raise ChangedRowsError(

@@ -15,7 +15,6 @@ import uuid
 import weakref
 from concurrent.futures import CancelledError, Future
 from functools import partial
-from operator import attrgetter
 from queue import Empty, SimpleQueue
 from threading import Lock, Semaphore, Thread
 from typing import TYPE_CHECKING, NamedTuple
@@ -376,7 +375,7 @@ class _PartitionReader:
         self._source = source
         self._partition = partition
         self._lock = Lock()
-        self._blocks: list[Block] = []
+        self._blocks: dict[int, Block] = {}  # by the offset of their first row
         self._first = first
         self._job: _Job | None = None
         self._count = 1
@@ -391,7 +390,7 @@ class _PartitionReader:
     def block(self, offset: int) -> Block | None:
         while True:
             with self._lock:
-                block = next((each for each in self._blocks if each.has(offset)), None)
+                block = next((each for each in self._blocks.values() if each.has(offset)), None)
                 if block is not None:
                     self._pass(block)
                     return block
@@ -432,27 +431,25 @@ class _PartitionReader:
 
     def _take(self, job: _Job) -> None:
         """Wait for a job and keep what it brought. The first thread does it; the others find it done."""
+        blocks: list[Block] = []
         try:
             blocks = job.blocks.result()
         finally:
             with self._lock:
-                mine = self._job is job
-                if mine:
+                if self._job is job:
                     self._job = None
-        if mine:
-            with self._lock:
-                self._blocks += [block for block in blocks if block.end > job.start]
-                if blocks[-1].last:
-                    self._end = blocks[-1].end
+                    self._blocks.update((block.start, block) for block in blocks if block.end > job.start)
+                    if blocks and blocks[-1].last:
+                        self._end = blocks[-1].end
 
     def _pass(self, block: Block) -> None:
         """Drop the blocks before the one before this, which is in use now, and read on when few are left.
 
         The caller has the lock.
         """
-        self._blocks = [each for each in self._blocks if each.end >= block.start]
-        newest = max(self._blocks, key=attrgetter("start"))
-        ahead = sum(each.start > block.start for each in self._blocks)
+        self._blocks = {start: each for start, each in self._blocks.items() if each.end >= block.start}
+        newest = self._blocks[max(self._blocks)]
+        ahead = sum(start > block.start for start in self._blocks)
         if self._job is None and ahead <= len(self._blocks) // 2 and not newest.last:
             self._start(newest.end)
 

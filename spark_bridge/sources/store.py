@@ -21,7 +21,7 @@ from multilang.store.claims import stored_owner
 from multilang.store.errors import FencedError
 from multilang.store.interface import Store, ignore
 from multilang.store.opening import open_store
-from multilang.store.settings import own_store, state_file, url_of
+from multilang.store.settings import own_store, state_file, store_url, url_of
 from spark_bridge.sources.source import Comparison, Mark, carried_on, described
 
 TYPE_CHECKING = False
@@ -235,18 +235,15 @@ def marks_store(store: Store | str | None, conf: Mapping[str, Any]) -> Store:
             names, or else one SQLite file for all topologies of this user on this machine. A simulated run has its own.
         conf: The topology's conf.
     """
-    if isinstance(store, Store):
+    is_simulated = own_store(conf) is not None
+    if isinstance(store, Store) and not (is_simulated and store.durable):
         return store
-    own = own_store(conf, STORE, COMMON)
-    if own is not None:
-        return open_store(own)
-    if store is None:
-        store = conf.get(STORE)
-    if store is not None:
+    if store is not None and not is_simulated:
         return open_store(url_of(store), conf, STORE)
-    if conf.get(COMMON) is not None:
-        return open_store(conf[COMMON], conf)
-    return open_store(f"sqlite://{state_file('watermarks', 'sources')}", conf, STORE)
+    is_named = is_simulated or conf.get(STORE) is not None or conf.get(COMMON) is not None
+    found = store_url(conf, STORE) if is_named else None
+    url, setting = found or (f"sqlite://{state_file('watermarks', 'sources')}", STORE)
+    return open_store(url_of(url) if setting == STORE else url, conf, setting)
 
 
 def place_of_group(group: str) -> str:

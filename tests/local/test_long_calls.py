@@ -10,7 +10,9 @@ import threading
 
 import pytest
 
+from multilang import BasicBolt, TopologyBuilder
 from multilang.local import LocalCluster
+from multilang.testing import FixedTupleSpout
 from tests.local import watched
 from tests.patience import patient
 
@@ -52,6 +54,43 @@ def test_it_is_named_in_each_mode(mode, method, named):
     assert re.fullmatch(rf"{who} \d has been in {method} for \d s \(\S*watched.py:\d+ in hold\)", begun), begun
     assert re.fullmatch(rf"{who} \d is out of {method} after \d+ s", ended), ended
     assert level == "WARNING"
+
+
+class Held(BasicBolt):
+    """Works on a tuple until its call is named, and then has the next bolt do the same."""
+
+    output_fields = ["n"]
+    named = {"one": threading.Event(), "two": threading.Event()}
+
+    def process(self, tup):
+        assert self.named[self.context.component].wait(patient(60))
+        self.emit([tup["n"]])
+
+
+def test_its_end_is_that_of_its_task_also_if_another_one_works_then():
+    lines = []
+
+    class Let(logging.Handler):
+        def emit(self, record):
+            found = re.match(r"(one|two) task \d (has been in|is out of) process", record.getMessage())
+            if found:
+                lines.append(found.groups())
+                Held.named[found[1]].set()
+
+    builder = TopologyBuilder()
+    builder.set_spout("numbers", FixedTupleSpout(["n"], [[1]]))
+    builder.set_bolt("one", Held).shuffle_grouping("numbers")
+    builder.set_bolt("two", Held).shuffle_grouping("one")
+    handler = Let()
+    logging.getLogger().addHandler(handler)
+    try:
+        with LocalCluster("inprocess", {**CONF, "multilang.process.timeout.secs": 2}) as cluster:
+            run = cluster.submit(builder.build("held"))
+            run.wait(timeout=patient(60))
+            run.wait(lambda run: not run.status().long_calls, timeout=patient(60))
+    finally:
+        logging.getLogger().removeHandler(handler)
+    assert lines == [(id, what) for id in ("one", "two") for what in ("has been in", "is out of")]
 
 
 def test_the_status_of_processes_has_it_while_it_lasts(tmp_path):

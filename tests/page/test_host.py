@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import chain
 from urllib.parse import urlsplit
 from urllib.request import HTTPCookieProcessor, build_opener
 
@@ -14,6 +19,7 @@ import pytest
 from multilang.component.errors import ConfigError
 from multilang.engine.status import RunStatus
 from multilang.page import RunPage
+from multilang.page.host import MAX_LINES, RunLog
 from tests.servers import free_port, wait_for
 
 STATUS = RunStatus(topology="t", engine="process", state="active", seconds=1.0)
@@ -62,6 +68,26 @@ def test_a_run_goes_on_when_its_page_is_killed():
     os.kill(process, signal.SIGKILL)
     wait_for(lambda: children() == before, "it has ended")
     page.close(STATUS)
+
+
+def test_each_line_of_the_log_is_taken_once_by_whichever_thread():
+    log = RunLog()
+    begin = threading.Barrier(2)
+
+    def take(_: int) -> list[str]:
+        begin.wait()
+        return [line["text"] for line in log.taken()]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            for _ in range(10):
+                for number in range(MAX_LINES):
+                    log.handle(logging.LogRecord("split", logging.INFO, "", 0, str(number), None, None))
+                assert sorted(map(int, chain(*threads.map(take, range(2))))) == list(range(MAX_LINES))
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_missing_package_is_named_before_the_run_begins(tmp_path, monkeypatch):

@@ -139,6 +139,7 @@ class Tree:
                 "try:\n    import nowhere_to_be_found\nexcept ImportError:\n    {live}\nelse:\n    {never}\n",
                 "try:\n    from collections import Mapping\nexcept (ImportError, AttributeError):\n    {live}\n",
                 "try:\n    {live}\nexcept ImportError:\n    {perhaps}\n",
+                "try:\n    import json\n    importlib.import_module(''.join(['nowhere', '_to_be_found']))\nexcept ImportError:\n    {live}\n",
                 "with suppress(ImportError):\n    {perhaps}\n{live}\n",
                 "def late():\n    if not ({false}):\n        {live1}\n        return\n    {never}\nlate()\n",
                 "def late():\n    if {false}:\n        {never}\n    return\n    {never}\nlate()\n{live}\n",

@@ -167,6 +167,19 @@ def test_the_time_without_an_error_begins_anew_when_a_worker_starts_again(
     assert wait(server, address, started, gone, started, broken, settled=0.9)[0] is False
 
 
+def young(info: Any) -> None:
+    info.executors[0].uptime_secs = 1
+
+
+@pytest.mark.parametrize("launcher", ["run_topology.py", "run_command_1.py"])
+def test_a_worker_that_starts_again_and_again_does_not_run(
+    server: NimbusServer, address: Address, launcher: str
+) -> None:
+    """Also without an error, and with the last counters that Nimbus has, or of a program that announces nothing."""
+    shipped = shipment(launcher=launcher)
+    assert wait(server, address, started, young, settled=1.2, timeout=2, shipped=shipped)[0] is False
+
+
 @pytest.mark.parametrize(
     "how",
     [

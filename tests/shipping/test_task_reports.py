@@ -135,3 +135,24 @@ def test_without_a_log_that_can_be_read_the_figures_are_unknown_and_nobody_is_as
     for _ in range(3):
         assert topology_status(info, reports=reports.read(info))["split"].capacity is None
     assert asked == ["a", "b"]
+
+
+@pytest.mark.parametrize("skew", [-3600, 0, 3600])
+def test_the_clock_of_a_worker_may_be_another_one_and_so_may_that_of_its_next_worker(
+    skew: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_reports, "EVERY_SECS", 0.0)
+    reports = TaskReports(lambda: {"storm.workers.artifacts.dir": str(tmp_path)})
+
+    def capacity(port: int, *written: TaskReport) -> float | None:
+        log(tmp_path, port, "split", *written)
+        info = topology(("split", 2, "127.0.0.1", port), ("count", 3, "127.0.0.1", 6700))
+        return topology_status(info, reports=reports.read(info))["split"].capacity
+
+    now = time.time() + skew
+    capacity(6700, TaskReport(2, now - 60, 60, 15))
+    assert capacity(6700, TaskReport(2, now, 60, 30)) == 0.5
+    assert (
+        capacity(6701, TaskReport(2, now - 1800, 60, 45)) == 0.75
+    )  # it moved to a worker whose clock is half an hour behind
+    assert capacity(6701) == 0.75

@@ -114,6 +114,15 @@ def test_a_partition_that_is_gone_is_refused_although_nothing_was_read_of_it() -
         Comparison(ListSource([[1]]), marks, "the test", "nothing").finish()
 
 
+def test_rows_that_can_not_be_compared_are_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    source = ListSource([[1], [2], [3], [4]])
+    older = {**described(source), "form": 0}
+    marks = {0: Mark(1, 7, older), 1: Mark(1, extended(0, [[2]]), described(source)), 2: Mark(1, 7, older), 3: Mark(0)}
+    assert Comparison(source, marks, "the test", "nothing").finish()[0] == extended(0, [[1]])
+    (record,) = caplog.records
+    assert "read before by the test can't be compared in partitions 0, 2, since another version" in record.getMessage()
+
+
 def test_columns_may_be_renamed_and_are_refused_when_they_are_others(tmp_path: Path) -> None:
     rows = [[(n, f"customer {n}") for n in range(100)]]
 

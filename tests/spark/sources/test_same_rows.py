@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -241,6 +243,21 @@ def test_a_source_finds_out_wherever_its_rows_changed_in_whatever_order_it_is_re
                 check(sequential, again)
         else:
             assert not refused
+
+
+def test_any_number_of_threads_may_check_the_blocks_of_a_partition() -> None:
+    found = [Block(*each) for each in blocks_of(range(300), 0, RowText(["number"], None), 1)]
+    orders = [random.Random(seed).sample(found, len(found)) for seed in range(4)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(len(orders)) as threads:
+            for _ in range(10):
+                chains = Chains("source")
+                list(threads.map(lambda order, chains=chains: [chains.check(0, block) for block in order], orders))
+                assert chains.newest() == {0: found[-1].start}
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_spout_holds_few_pieces_of_long_rows_and_knows_the_checksum_at_each_piece() -> None:

@@ -149,6 +149,24 @@ def test_a_later_run_of_the_same_group_goes_on_and_another_group_starts_anew(tmp
     assert sorted(echoed(other)) == list(range(200))
 
 
+@pytest.mark.parametrize("given", [None, "multilang.store", "multilang.source.store"])
+@pytest.mark.parametrize("named", ["path", "object", "multilang.store", "multilang.source.store"])
+def test_a_simulated_run_leaves_the_marks_of_real_ones_alone(tmp_path: Path, named: str, given: str | None) -> None:
+    real, copied = (f"sqlite://{tmp_path / name}.sqlite" for name in ("real", "copied"))
+    store: Any = {"path": real, "object": open_store(real)}.get(named)
+    topology = through(PartitionSpout(ListSource([list(range(20))]), store=store, group="g"))
+    topology.conf.update({named: real} if store is None else {})
+    for _ in range(2):
+        with LocalCluster("simulated", seed=7, conf={} if given is None else {given: copied}) as cluster:
+            running = cluster.submit(topology, capture=["echo"])
+            running.wait(timeout=patient(600))
+            rows = sorted(echoed(running))
+    # The second run resumes where it was given the key that counts: of the topology's keys, the marks' own goes first.
+    resumes = given is not None and (given == "multilang.source.store" or named != "multilang.source.store")
+    assert rows == ([] if resumes else list(range(20)))
+    assert [path.name for path in tmp_path.glob("real*")] == []
+
+
 def test_each_submission_starts_anew_unless_it_has_a_group(tmp_path: Path) -> None:
     source = ListSource([list(range(20))])
     for _ in range(2):
