@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from multilang.streams.memory import copied
+from multilang.helpers.copies import copied
 from multilang.streams.operations import Operation
 
 TYPE_CHECKING = False

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from multilang.component.errors import FailedException
 from multilang.component.many import TupleList
+from multilang.helpers.copies import copied
 from multilang.protocol.messages import Tuple
 from multilang.streams.errors import stage_error
 from multilang.streams.folds import Keyed
 from multilang.streams.keys import decode
-from multilang.streams.memory import copied
 from multilang.streams.operations import Arm
 from multilang.streams.sinks import Sink
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from multilang.helpers.copies import copied
 from multilang.streams.bolts import Programmed
 from multilang.streams.keys import decode
-from multilang.streams.memory import copied
 from multilang.streams.operations import Operation
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.bolt import WindowedBolt

@@ -45,6 +45,10 @@ class Replays:
         (place.held if isinstance(place, Pane) else place.again).append(tup)
         return True
 
+    def first_ones(self, held: Iterable[Tuple]) -> list[Tuple]:
+        """Return the tuples among those that a pane holds, without their replays."""
+        return [*{self.id_of(tup): tup for tup in reversed([*held])}.values()][::-1]
+
     def put(self, tup: Tuple, pane: Pane) -> None:
         """Note that a tuple is in a pane."""
         self.hold([self.id_of(tup)], pane)

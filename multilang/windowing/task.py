@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from multilang.component.errors import FailedException, ReportedFailedException
 from multilang.component.report import report_exception
+from multilang.helpers.copies import copied
 from multilang.windowing.aggregates import Aggregate
 from multilang.windowing.counted import CountWindows
 from multilang.windowing.fields import key_function
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from multilang.windowing.panes import DroppedPane, Due, Holder, Key, Waiting, Windows
     from multilang.windowing.settings import Settings
 
+_OURS = "multilang.windowing."  # the modules of aggregates that change nothing before they refuse a value
 _ROUNDING = 1e-4  # milliseconds: a timer's instant is a sum of fractions
 _FIRST = 1 + _ROUNDING  # the millisecond in which the task begins
 _WAITS_LONG_MS = 30_000  # after which a source that never sent anything is named in the log
@@ -80,7 +82,9 @@ class WindowTask:
         self._clock = bolt.clock if batch is None else batch.clock
         self._monotonic = self._clock.monotonic
         self._init = self.aggregate.init
-        self._add = self.aggregate.add
+        may_change = not type(self.aggregate).__module__.startswith(_OURS)
+        self._restores = may_change and not self._acks_at_once
+        self._add = _to_copies(self.aggregate.add) if may_change and self._acks_at_once else self.aggregate.add
         self._key = key_function(settings)
         self._touched: dict[tuple[Key, int], Pane] = {}  # since the last early evaluation by time
         self._armed: float | None = None  # the instant of the timer that is set
@@ -399,6 +403,8 @@ class WindowTask:
             try:
                 pane.accumulator = add(pane.accumulator, tup)
             except Exception as error:
+                if self._restores:
+                    self._restore(pane)
                 raise self._refusal(error) from error
             pane.count += 1
             if holds:
@@ -411,6 +417,8 @@ class WindowTask:
                 if not pane.count or type(after) is not type(before):
                     self._check_kind(key, slot, pane, after)
             except Exception as error:
+                if self._restores:
+                    self._restore(pane)
                 raise self._refusal(error) from error
             pane.accumulator = after
             pane.count += 1
@@ -435,6 +443,14 @@ class WindowTask:
                 self._touched[key, slot] = pane
 
         return put_more
+
+    def _restore(self, pane: Pane) -> None:
+        """Make a pane's accumulator anew from its tuples, since ``add`` may have changed it before it raised."""
+        tuples = pane.held if self._replays is None else self._replays.first_ones(pane.held)
+        accumulator = self._init()
+        for tup in tuples[len(tuples) - pane.count :]:
+            accumulator = self._add(accumulator, tup)
+        pane.accumulator = accumulator
 
     def _refusal(self, error: Exception) -> FailedException:
         """Return the error for a tuple that the aggregate does not take."""
@@ -629,6 +645,11 @@ class WindowTask:
         self.in_memory -= 1
         if self._replays is not None:
             self._replays.release(waiting)
+
+
+def _to_copies(add: Callable[[Any, Tuple], Any]) -> Callable[[Any, Tuple], Any]:
+    """Return a function that adds a tuple to a copy: where no tuples are held, it can't be undone otherwise."""
+    return lambda accumulator, tup: add(copied(accumulator), tup)
 
 
 def _senders(context: Context) -> dict[tuple[str, str], int]:

@@ -586,6 +586,16 @@ class Choosy(Aggregate):
         return [*first, *second] if len({*map(type, first), *map(type, second)}) < 2 else first + sum(second)
 
 
+class Careless(Choosy):
+    """The same, and it has changed its accumulator when it refuses a value."""
+
+    def add(self, accumulator, tup):
+        before = [*accumulator]
+        accumulator.append(tup["v"])
+        super().add(before, tup)
+        return accumulator
+
+
 CHOOSY_ROWS = st.lists(
     st.tuples(st.sampled_from(KEYS), st.integers(0, 6), st.sampled_from([1, 2, -1, "a", "b"])), max_size=30
 )
@@ -599,7 +609,13 @@ CHOOSY_WINDOWS = st.one_of(
 )
 
 
-@given(CHOOSY_ROWS, CHOOSY_WINDOWS, st.sampled_from([Choosy(), Max("v"), Min("v")]), st.integers(0, 20), st.booleans())
+@given(
+    CHOOSY_ROWS,
+    CHOOSY_WINDOWS,
+    st.sampled_from([Choosy(), Careless(), Max("v"), Min("v")]),
+    st.integers(0, 20),
+    st.booleans(),
+)
 def test_a_tuple_that_an_aggregate_refuses_fails_alone(rows, window, aggregate, lag, saved):
     """The windows are those of a run without the refused tuples, which ends as well."""
     kind = {
