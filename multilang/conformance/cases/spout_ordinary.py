@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 section = Section("spout/ordinary", "Ordinary work of a spout", f"{PAGE}, Spouts")
 IDS, ACK, FAIL = (f"spout/ordinary/{number}" for number in (1, 2, 3))
 NEXT, STATES, MANY = (f"spout/commands/{number}" for number in (1, 4, 5))
+NOT_AGAIN = "what fails it does not send again with the same id"
 _NEXTS = 30  # asked at most for one tuple with an id
 _MORE = 8  # nexts in which what failed may come again
 _UNDER_WAY = 250  # topology.max.spout.pending is not set
@@ -237,12 +238,7 @@ def _(t: Conversation) -> None:
     after=(IDS, ACK, FAIL, MANY),
 )
 def _(t: Conversation) -> None:
-    if t.world.contract:
-        again = ["emit", [0], {"id": "n0"}]
-        t.handshake(storm_text([[again]]), on={"fail": [again]})
-        t.command("activate")
-    else:
-        begin(t)
+    begin_again(t)
     used: list[Any] = []
     most = 0
     for last in ("ack", "fail"):
@@ -262,7 +258,17 @@ def _(t: Conversation) -> None:
             t.command(last, id)
     t.next()
     if not most:
-        raise NotApplicable("what fails it does not send again with the same id")
+        raise NotApplicable(NOT_AGAIN)
+
+
+def begin_again(t: Conversation) -> None:
+    """Do what ``begin`` does; a program that keeps the contract emits one tuple, and sends it again when it fails."""
+    if t.world.contract:
+        again = ["emit", [0], {"id": "n0"}]
+        t.handshake(storm_text([[again]]), on={"fail": [again]})
+        t.command("activate")
+    else:
+        begin(t)
 
 
 def comes_again(t: Conversation, command: str, id: Any) -> bool:
@@ -319,3 +325,16 @@ def _(t: Conversation) -> None:
     for _ in range(3):
         t.next()
     says_so(t)
+
+
+@section.should(
+    "what fails twice is sent again twice",
+    "A spout may give a tuple up that fails again and again. One that sends it again once alone has most likely lost sight of it.",
+    after=(IDS, ACK, FAIL, MANY, "spout/ordinary/7"),
+)
+def _(t: Conversation) -> None:
+    begin_again(t)
+    id = own(t, [])
+    if not comes_again(t, "fail", id):
+        raise NotApplicable(NOT_AGAIN)
+    t.check(comes_again(t, "fail", id), "a second fail of a tuple was ignored", f"an emit with the id {id!r}", "none")
