@@ -50,6 +50,7 @@ ADVICE = {
     "emit.need": "send need_task_ids as true or false, without quotes",
     "emit.arity": "emit one value for each field that the stream declares, and nothing where there is nothing to emit",
     "emit.id-type": "use a string or a number as the message id",
+    "emit.id-again": "give each tuple an id of its own until it is acked or failed",
     "emit.late": "write the sync behind the last emit of a command; keep what other threads have for the next one",
     "sync.twice": "write one sync for each command, and none besides: not to task ids, nor from a timer",
     "anchors.finished": "write the emits of a tuple before its ack or fail",

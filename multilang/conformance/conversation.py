@@ -19,7 +19,7 @@ from multilang.conformance.errors import CaseFailed, DiedAtStart, Halted, SlowSt
 from multilang.conformance.monitor import Monitor
 from multilang.conformance.reading import Finding, OutputReader, ReadMessage, leftover, unclosed_message
 from multilang.conformance.values import cut, same, shown
-from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text
+from multilang.conformance.world import SINK_TASKS, SOURCE, SOURCE_TASK, World, framed, storm_text, tuple_message
 
 Found = TypeVar("Found")
 Pieces = Callable[[bytes], Iterable[bytes]]
@@ -28,7 +28,7 @@ ON = "conformance.on"
 _PLACE = "@here@"
 _MAX_TRANSCRIPT = 200  # messages of the transcript of a conversation that is too long to be stored whole
 _SHORT_SCRIPT = 20_000  # characters; a longer script may take its time to be read, which is no slow start
-_MOST = 20_000  # messages at most that may come before the expected one
+_MOST = 20_000  # messages at most that may come before the expected one, or before another tuple is finished
 _MOMENT = 0.02  # seconds in which a message that nobody asked for may come; no verdict depends on it, only its name
 _OFTEN = 0.01  # seconds between two looks at what is no message
 _KINDS = 4  # of so many emits of an ordinary program one goes to all tasks, one to none, and the others to one
@@ -119,6 +119,7 @@ class Conversation:
         self.commands = 0  # that a spout was sent
         self.holds_ids = False  # task ids are held back until answer()
         self.owed: list[ReadMessage] = []  # emits that want task ids and have none yet
+        self.varies_ids = not world.contract  # emits get the task ids of one task, of several, or of none
         self.answers: dict[int, list[int]] = {}  # the task ids that an emit got, by its place in ``received``
         self.is_set_up = False
         self.is_inactive = False  # True: a spout was deactivated
@@ -254,10 +255,12 @@ class Conversation:
     ) -> str:
         """Send a tuple to a bolt as Storm writes it, and return its id. ``text``: its values' exact JSON."""
         id = self.new_id() if id is None else id
-        head = storm_text({"id": id, "comp": comp, "stream": stream, "task": task})
         self.will_finish(id)
         self.monitor.given.add(len(values))
-        self.send(framed(f'{head[:-1]},"tuple":{storm_text(list(values)) if text is None else text}}}'), pieces)
+        message = storm_text(tuple_message(id, values if text is None else [], comp, stream, task))
+        if text is not None:
+            message = message.replace('"tuple":[]', f'"tuple":{text}', 1)
+        self.send(framed(message), pieces)
         return id
 
     def will_finish(self, id: str) -> None:
@@ -286,8 +289,7 @@ class Conversation:
         """Send a heartbeat as Storm 2 does."""
         id = self.new_id() if id is None else id
         self.monitor.heartbeats.add(id)
-        message: dict[str, Any] = {"id": id, "comp": comp, "stream": "__heartbeat", "task": -1, "tuple": []}
-        self.send(framed(storm_text(message)), pieces)
+        self.send(framed(storm_text(tuple_message(id, [], comp, "__heartbeat", -1))), pieces)
         return id
 
     def beat(self) -> None:
@@ -304,6 +306,8 @@ class Conversation:
         """Send a command to a spout as ShellSpout does, without waiting for its sync."""
         self.monitor.commands += 1
         self.commands += 1
+        if command in ("ack", "fail"):
+            self.monitor.under_way.pop(storm_text(id), None)
         self.is_inactive = command == "deactivate" or (self.is_inactive and command != "activate")
         self.send(framed(storm_text({"id": id, "command": command}) if text is None else text), pieces)
 
@@ -374,7 +378,7 @@ class Conversation:
         """
         until = monotonic() + self.timeout
         last = until + (_DRIPS - 1) * self.timeout
-        most = len(self.received) + _MOST
+        most, finished = len(self.received) + _MOST, len(self.monitor.finished)
         unsent, unread = self.child.unsent, len(self.child.unread)
         while True:
             self.take()
@@ -383,6 +387,8 @@ class Conversation:
                 return found
             if self.child.output_ended:
                 self._ended(what)
+            if len(self.monitor.finished) > finished:
+                most, finished = len(self.received) + _MOST, len(self.monitor.finished)
             if len(self.received) > most:
                 raise CaseFailed(
                     f"{_MOST:,} messages came, and none of them is {what}", what, _listed(self.received[-3:])
@@ -470,6 +476,7 @@ class Conversation:
         """Read the messages that have come, check them, and answer emits with task ids."""
         while (message := self._reader.take(self.child.unread)) is not None:
             self.transcript.append(("received", message.raw))
+            message.place = len(self.received)
             self.received.append(message)
             if message.command == "sync":
                 self.syncs += 1
@@ -491,14 +498,13 @@ class Conversation:
             raise Halted(finding)
 
     def _send_ids(self, message: ReadMessage) -> None:
-        place = next(i for i, each in enumerate(self.received) if each is message)
         sent = len(self.answers)
         ids = [] if message.stream == "quiet" else [SINK_TASKS[sent % len(SINK_TASKS)]]
-        if not self.world.contract and sent % _KINDS == 1:
+        if self.varies_ids and sent % _KINDS == 1:
             ids = []  # as of a stream that nobody subscribes to
-        elif not self.world.contract and sent % _KINDS == _KINDS - 1:
+        elif self.varies_ids and sent % _KINDS == _KINDS - 1:
             ids = list(SINK_TASKS)  # as of an all grouping
-        self.answers[place] = ids
+        self.answers[message.place] = ids
         self.send(framed(storm_text(ids)))
 
     def _ended(self, what: str) -> None:

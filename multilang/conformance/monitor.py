@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from multilang.conformance.reading import Finding, ReadMessage
-from multilang.conformance.values import cut
-from multilang.conformance.world import DIRECT_TASKS, METRIC, World
+from multilang.conformance.values import cut, same
+from multilang.conformance.world import DIRECT_TASKS, METRIC, World, storm_text
 
 _BOLT = ("ack", "fail", "emit", "log", "error", "metrics", "sync")
 _SPOUT = ("emit", "log", "error", "metrics", "sync")
@@ -26,6 +26,7 @@ class Monitor:
         self.pending: list[str] = []  # ids of tuples that the bolt has neither acked nor failed
         self.finished: dict[str, str] = {}  # id of a tuple -> "ack" or "fail"
         self.heartbeats: set[str] = set()
+        self.under_way: dict[str, tuple[str, Any]] = {}  # JSON of a spout's id -> its tuple's stream and values
         self.commands = 0  # the number of commands that the spout has not answered
         self.tasks = set(world.old_context()["task->component"])  # that the context or the handshake named
         self.leaving = False  # True: its input was closed, or it was asked to end
@@ -153,8 +154,19 @@ class Monitor:
             self._flag("emit.need", f"'need_task_ids' is {need!r}, where true or false is due")
         if self.world.kind == "bolt":
             self._anchors(message)
-        elif (id := value.get("id")) is not None and type(id) not in (str, int, float):
+        elif value.get("id") is not None:
+            self._message_id(value["id"], message)
+
+    def _message_id(self, id: Any, message: ReadMessage) -> None:
+        if type(id) not in (str, int, float):
             self._flag("emit.id-type", f"the id is {cut(str(id), 100)}, where a string or a number is due", halts=False)
+        if self.world.contract:
+            return  # its ids are the tester's own
+        emitted = (message.stream, message.values)
+        before = self.under_way.setdefault(storm_text(id), emitted)
+        if before[0] == emitted[0] and not same(before[1], emitted[1]):
+            found = f"the id {cut(str(id), 100)} of {_shown(message)} is that of a tuple under way, {cut(storm_text(before[1]), 100)}"
+            self._flag("emit.id-again", found, halts=False)
 
     def _stream(self, message: ReadMessage) -> None:
         streams = self.world.streams

@@ -41,11 +41,12 @@ class Finding:
 
 @dataclass
 class ReadMessage:
-    """One message of the program: its bytes with the closing line, and its content."""
+    """One message of the program: its bytes with the closing line, its content, and its place in the conversation."""
 
     raw: bytes
     value: dict[str, Any] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    place: int = 0
 
     @property
     def command(self) -> str | None:

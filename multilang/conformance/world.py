@@ -94,9 +94,16 @@ class World:
         """Return the first message."""
         return {
             "pidDir": pid_dir,
-            "conf": self.full_conf() if conf is None else dict(conf),
             "context": self.context() if context is None else context,
+            "conf": self.full_conf() if conf is None else dict(conf),
         }
+
+
+def tuple_message(
+    id: str, values: Sequence[Any], comp: str | None = SOURCE, stream: str = "default", task: int = SOURCE_TASK
+) -> dict[str, Any]:
+    """Return a tuple with its keys in the order in which Storm writes them: the values stand before the id."""
+    return {"comp": comp, "tuple": list(values), "task": task, "stream": stream, "id": id}
 
 
 def storm_text(value: Any) -> str:

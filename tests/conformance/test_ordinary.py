@@ -43,10 +43,15 @@ BROKEN = {
     "KnowsOneTaskOfItsSource": ("bolt", 5),
     "ReadsLatin1": ("bolt", 7),
     "WaitsByRecursion": ("bolt", 8),
-    "FindsTheLastIdOfTheLine": ("bolt", 9),
+    "FindsTheFirstIdOfTheLine": ("bolt", 9),
     "FindsHeartbeatsInTheText": ("bolt", 10),
     "CutsTextsAt100Bytes": ("bolt", 11),
     "RefusesToSayThatItFollowsTheContract": ("bolt", 14),
+    "WaitsForATask": ("bolt", 3),
+    "ReadsTheFirst64KB": ("bolt", 6),
+    "AnchorsItsFirstEmit": ("bolt", 15),
+    "NewestFirst": ("bolt", 16),
+    "OverlooksNumbers": ("bolt", 17),
     "TakesTaskIdsForACommand": ("spout", 1),
     "DiesOnAnAck": ("spout", 2),
     "SilentAfterAnAck": ("spout", 2),
@@ -59,13 +64,15 @@ BROKEN = {
     "ForgetsWhatItSentAgain": ("spout", 7),
     "TakesAnAckForTaskIds": ("spout", 8),
     "DiesOfAnEmptyMap": ("spout", 9),
+    "IgnoresASecondFail": ("spout", 10),
 }
 # A fault for each of the cases that shows at once, and one silence of each kind of program.
 AT_ONCE = (
     *("DiesOnItsTuple", "TakesTaskIdsForATuple", "SplitsATick", "DiesOnItsTenthTuple", "ReadsPartOfALongLine"),
     *("ReadsLatin1", "TakesTaskIdsForACommand", "DiesOnAnAck", "DiesOnAFail", "DiesOnASecondAck"),
-    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsTheLastIdOfTheLine", "ForgetsWhatItSentAgain"),
+    *("DiesOf200UnderWay", "DiesOnSeveralTaskIds", "FindsTheFirstIdOfTheLine", "ForgetsWhatItSentAgain"),
     *("NeverAcks", "SilentWhileInactive", "KnowsOneTaskOfItsSource", "WaitsByRecursion"),
+    *("AnchorsItsFirstEmit", "NewestFirst", "IgnoresASecondFail"),
     *("CutsTextsAt100Bytes", "DiesOfAnEmptyMap", "RefusesToSayThatItFollowsTheContract"),
 )
 BROKEN_NODE = {
@@ -79,7 +86,10 @@ BROKEN_NODE = {
     "HangsOnAFail": ("spout", 3),
 }
 CORRECT = [
-    *(("bolt", name) for name in ("SplitBolt", "SilentBolt", "WaitingBolt", "BatchBolt", "ThreadedBolt")),
+    *(
+        ("bolt", name)
+        for name in ("SplitBolt", "SilentBolt", "WaitingBolt", "BatchBolt", "ThreadedBolt", "ManyEmitsBolt")
+    ),
     *(("spout", name) for name in ("CountSpout", "QuietSpout", "FewSpout")),
 ]
 
@@ -127,6 +137,7 @@ def test_faults_of_the_conversation_have_their_own_cases() -> None:
         ("SilentAfterFourTuples", "spout/commands/5"),
         ("EmitsNothingWhenIdle", "spout/emit/12"),
         ("HasListsForIds", "spout/emit/15"),
+        ("SameIdTwice", "spout/emit/20"),
     ):
         cases = selected(all_cases("spout"), ("spout/ordinary", path))
         run = Run(Target([*PYTHON, name], "spout", timeout=LIMIT, contract=False), again=False)
@@ -134,7 +145,12 @@ def test_faults_of_the_conversation_have_their_own_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "path"), [("LeavesAHelperAtARefusal", "common/end/12"), ("FailsAndAcksARefusal", "bolt/ack/6")]
+    ("name", "path"),
+    [
+        ("LeavesAHelperAtARefusal", "common/end/12"),
+        ("FailsAndAcksARefusal", "bolt/ack/6"),
+        ("TakesAnIdOfAValue", "bolt/anchors/9"),
+    ],
 )
 def test_faults_that_show_with_values_that_a_program_refuses(name: str, path: str) -> None:
     cases = selected(all_cases("bolt"), (path, "common/end/12"))

@@ -72,6 +72,7 @@ SPOUTS = {
 }
 UNASKED = {"sync.twice", "emit.late"}
 FIRST = {"pid.missing": b'{"command": "sync"}', "pid.type": b'{"pid": "7"}'}
+OF_TWO = {"emit.id-again"}
 NO_MESSAGES = {
     "framing.end",
     "framing.partial",
@@ -138,6 +139,26 @@ def test_a_stream_that_is_not_declared_has_one_number_of_values(
     assert ("emit.arity" in codes) == finds
 
 
+@pytest.mark.parametrize(
+    ("second", "finds"),
+    [
+        (b'[2], "id": 7', True),
+        (b'[1], "id": 7', False),  # sent again
+        (b'[2], "id": "7"', False),
+        (b'[2], "id": 7, "stream": "other"', False),
+    ],
+)
+def test_two_tuples_under_way_with_one_id_are_found(second: bytes, finds: bool) -> None:
+    monitor = Monitor(World("spout", contract=False))
+    monitor.pid, monitor.commands = 7, 1
+    codes = set()
+    for emit in (b'[1], "id": 7', second):
+        message = OutputReader().take(bytearray(b'{"command": "emit", "tuple": %s}\nend\n' % emit))
+        assert message is not None
+        codes |= {finding.code for finding in monitor.check(message)}
+    assert codes == ({"emit.id-again"} if finds else set())
+
+
 def test_a_fault_of_the_last_bytes_is_found() -> None:
     assert found(b'{"command": "sync"}\nend \n') == {"framing.end"}
     rest = leftover(bytearray(b'{"command": "sy'))
@@ -164,7 +185,7 @@ def test_nothing_is_found_in_a_message_without_fault(message: bytes) -> None:
 
 def test_nothing_is_watched_for_that_is_not_tried_here() -> None:
     watched = {code for case in all_cases() for code in case.watch}
-    assert watched == {*FAULTS, *SPOUTS, *FIRST, *NO_MESSAGES}
+    assert watched == {*FAULTS, *SPOUTS, *FIRST, *NO_MESSAGES, *OF_TWO}
 
 
 def test_there_is_advice_for_each_of_them() -> None:

@@ -27,16 +27,19 @@ TOGETHER = "common/io/8"  # two messages in one read
 # A bolt may finish its tuples in another thread than its heartbeats: so many seconds are given to it, plus the seconds
 # since the conversation began but for those waited so in vain, because on a busy machine both are slow. No verdict depends on it.
 _LATER = 0.3
+HOLDS = "it does not finish each tuple before the next message"
 FOLLOWS = "a step of the conformance contract"
 _LARGE = 1_100_000  # more than 1 MiB, where buffers may end, too
 _CUT = 70_000  # bytes; more than a buffer of 64 KiB
 _OTHER = " naïve 漢字 𠮷野家 🐍"
 _BROKEN = re.compile("[\ufffd\ud800-\udfff]|æ¼¢")  # the last is 漢, when its bytes are taken for other letters
-_DATA = ' "id":"1","stream":"default","task":-1,"command":"ack" \\\\ \\" \nend\n{"id":"2"}'
+_DATA = ' "id":"1","stream":"default","task":-1,"command":"ack" \\\\ \\" \nend\n\n{"id":"2"}'
 _LIKE_BEATS = 20
 _FIRST_OF_SEVERAL = 0xC0  # the least byte with which a letter of several bytes begins
 _HALF = re.compile("[\ufffd\ud800-\udfff]|[xé漢🐍]\\?")
 _NAIVE = re.compile("na(.{0,6}?)ve")
+_WAITING = 8  # tuples that come before task ids
+_OTHERS: list[list[Any]] = [[7], [None], [""], ["a"], ["99999999999999999999"], [{"a": "b"}], []]
 _AHEAD = 250  # tuples that were sent later and are finished, when one is still waiting, mean that it was lost
 
 
@@ -89,6 +92,15 @@ def turn(t: Conversation, *tuples: Sequence[Any], **how: Any) -> bool:
     except CaseFailed as failure:
         raise silent(t, failure, asked) from None
     return asked
+
+
+def finishes_each(t: Conversation, tuples: Sequence[Sequence[Any]]) -> bool:
+    """Give the bolt tuples one by one, and return whether it finishes each before the next one."""
+    for values in tuples:
+        turn(t, values)
+        if t.monitor.pending:
+            return False
+    return True
 
 
 def survives(t: Conversation, values: Sequence[Any]) -> None:
@@ -204,6 +216,7 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     t.handshake()
+    t.varies_ids = False  # which the next case is about
     tuples = [t.world.tuples[number % len(t.world.tuples)] for number in range(4)]
     try:
         turn(t, *tuples)
@@ -228,8 +241,16 @@ def _(t: Conversation) -> None:
 def _(t: Conversation) -> None:
     t.handshake()
     tuples = [t.world.tuples[number % len(t.world.tuples)] for number in range(4)]
+    t.varies_ids = False
+    finishes = finishes_each(t, tuples)
+    t.varies_ids = not t.world.contract
     if not turn(t, *tuples) and not t.received.emits:
         raise NotApplicable("it emitted nothing")
+    if finishes:
+        t.wait(
+            lambda: not t.monitor.pending or None,
+            "the ack or fail of tuples whose emits got one task id, several, or none",
+        )
 
 
 @section.must(
@@ -373,7 +394,7 @@ def missing(t: Conversation, ids: Sequence[str]) -> list[int]:
 
 @section.must(
     "a text that looks like the protocol",
-    "What is inside of a text is data: keys of a message, ids, backslashes, and a line 'end'. It is a text of its tuples with these "
+    "What is inside of a text is data: keys of a message, ids, backslashes, empty lines, and a line 'end'. It is a text of its tuples with these "
     "after it.",
     after=(SURVIVES, MANY, TOGETHER, "common/json/8"),
 )
@@ -451,10 +472,8 @@ def _(t: Conversation) -> None:
 )
 def _(t: Conversation) -> None:
     t.handshake()
-    for _ in range(3):
-        turn(t, t.world.tuples[0])
-        if t.monitor.pending:
-            raise NotApplicable("it does not finish each tuple before the next message")
+    if not finishes_each(t, [t.world.tuples[0]] * 3):
+        raise NotApplicable(HOLDS)
     t.tuple(t.world.tuples[0])
     t.wait(lambda: not t.monitor.pending or None, "the ack or fail of a tuple with no message behind it")
 
@@ -476,6 +495,90 @@ def _(t: Conversation) -> None:
         return
     t.finished(t.steps(["contract"]))
     says_so(t)
+
+
+@section.must(
+    "a tuple's emits to a stream are all anchored, or none is",
+    "What a bolt emits for a tuple fails with it if it is anchored. A stream that gets some of it without the anchor loses these when they "
+    "fail, and gets the others twice.",
+    source=f"{PAGE}, Bolts: anchors",
+    after=(SURVIVES, ACKS, IDS),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    both: list[set[str]] = []
+    for number in range(3):  # one that does so each time does not by chance, as a timer may
+        before = len(t.received)
+        if not finishes_each(t, [various(t, number)]):
+            raise NotApplicable(HOLDS)
+        emits = [message for message in t.received[before:] if message.command == "emit"]
+        anchored, loose = (
+            {each.stream for each in emits if bool(each.anchors) == is_anchored} for is_anchored in (True, False)
+        )
+        both.append(anchored & loose)
+    if not t.received.emits:
+        raise NotApplicable("it emitted nothing")
+    streams = set.intersection(*both)
+    t.check(
+        not streams,
+        f"of each tuple's emits to the stream {', '.join(map(repr, streams))} some are anchored to it, and some to nothing",
+        "the tuple's id in the anchors of each",
+        " | ".join(each.raw.decode("utf-8", "backslashreplace")[:200] for each in emits[:4]),
+    )
+
+
+@section.should(
+    "tuples that came before task ids, in their order",
+    "A bolt that waits for the task ids of an emit works on the tuples that came meanwhile in the order in which they came.",
+    after=(SURVIVES, ACKS, IDS, MANY, LOST),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    if not finishes_each(t, [various(t, number) for number in range(2)]):
+        raise NotApplicable(HOLDS)
+    t.holds_ids = True
+    t.tuple(t.world.tuples[0])
+    patient(t, lambda: t.owed or None)
+    waiting = [t.tuple(various(t, number)) for number in range(_WAITING)]
+    patient(t, lambda: not t.child.unsent or None)
+    patient(t, lambda: len(t.owed) > 1 or not waits(t, waiting) or None)
+    if len(t.owed) != 1 or not waits(t, waiting):
+        return  # it does not wait for task ids
+    t.holds_ids = False
+    t.answer()
+    t.wait(lambda: not t.monitor.pending or None, "the ack or fail of each tuple")
+    order = [waiting.index(id) + 1 for id in t.monitor.finished if id in waiting]
+    t.check(
+        order == sorted(order), "they were worked on in another order", storm_text(sorted(order)), storm_text(order)
+    )
+
+
+def waits(t: Conversation, ids: Sequence[str]) -> bool:
+    """Return whether none of these tuples is finished."""
+    return not t.monitor.finished.keys() & set(ids)
+
+
+@section.should(
+    "a tuple of other values is acked or failed",
+    "A bolt may skip a tuple of values that it does not expect, fail it, or end. What it neither acks nor fails comes again each time that "
+    "it is overdue.",
+    after=(SURVIVES, ACKS, TOGETHER),
+)
+def _(t: Conversation) -> None:
+    t.handshake()
+    if not finishes_each(t, [t.world.tuples[0]] * 2):
+        raise NotApplicable(HOLDS)
+    for values in _OTHERS:
+        try:
+            if not finishes_each(t, [values]):
+                before = len(t.monitor.finished)
+                finishes_each(t, [t.world.tuples[0]])
+                if len(t.monitor.finished) == before:
+                    return  # it has ended its work
+        except (CaseFailed, Halted):
+            t.monitor.leaving = True  # which it may do
+            return
+        t.wait(lambda: not t.monitor.pending or None, f"the ack or fail of a tuple of {storm_text(values)}")
 
 
 def carries_out(t: Conversation) -> bool:

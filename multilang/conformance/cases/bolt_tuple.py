@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from multilang.conformance.case import PAGE, Section
-from multilang.conformance.world import framed, storm_text
+from multilang.conformance.world import framed, storm_text, tuple_message
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
@@ -142,8 +142,7 @@ def _(t: Conversation) -> None:
     text = b""
     for number, id in enumerate(ids):
         t.will_finish(id)
-        message = {"id": id, "comp": "source", "stream": "default", "task": 2, "tuple": [[["emit", [number]]]]}
-        text += framed(storm_text(message))
+        text += framed(storm_text(tuple_message(id, [[["emit", [number]]]])))
     t.send(text)
     for id in ids:
         t.finished(id)

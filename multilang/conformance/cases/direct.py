@@ -22,7 +22,7 @@ def two_tasks(section: Section) -> None:
 
     @section.must(
         "a direct emit",
-        "task names the task, of which Storm takes the lower 32 bits.",
+        "task names the task, of which Storm takes the lower 32 bits. A direct emit gets no task ids.",
         steps="emit direct",
         after=(STREAM[section.path],),
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 section = Section("common/end", "End of input, shutdown", "a killed worker leaves a closed pipe and nothing else")
 DESTROY = "Storm's ShellProcess.destroy: SIGTERM"
-_VARIOUS: list[list[Any]] = [[7], [None], [True], [""], [{"a": {"b": None}}], [-1.5e300, "b", "c"], []]
+_VARIOUS: list[list[Any]] = [[7], [None], [True], [""], [{"a": {"b": None}}], [{"id": "1"}], [-1.5e300, "b", "c"], []]
 
 
 def ends(t: Conversation, why: str) -> None:

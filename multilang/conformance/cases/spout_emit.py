@@ -119,7 +119,7 @@ def _(t: Conversation) -> None:
 
 
 section.watch(
-    "MUST",
+    "SHOULD",
     "emit.id-type",
     "an id is a string or a number",
     "Storm keeps any JSON value and sends it back; the page promises that for strings and numbers alone.",
@@ -184,3 +184,12 @@ def _(t: Conversation) -> None:
     t.emitted(behind, [["behind it"]], "the next after it was not worked on")
     if not out.of("error", "log") and not t.child.error_text.strip():
         t.emitted(out, [[]], "the emit was left out, and nothing reports it")
+
+
+section.watch(
+    "MUST",
+    "emit.id-again",
+    "tuples under way have different ids",
+    "Storm names a tuple by its id when it acks or fails it. Of two different ones of a stream with one id, neither acked nor failed, "
+    "nobody knows which failed.",
+)

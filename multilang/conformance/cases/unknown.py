@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from multilang.conformance.case import MEASURED, PAGE, Section
 from multilang.conformance.cases.json_text import ping, ping_text
 from multilang.conformance.errors import CaseFailed
-from multilang.conformance.world import SOURCE, SOURCE_TASK, framed, storm_text
+from multilang.conformance.world import framed, storm_text, tuple_message
 
 if TYPE_CHECKING:
     from multilang.conformance.conversation import Conversation
@@ -27,7 +27,7 @@ def _(t: Conversation) -> None:
     ping(t, ping_text(t)[:-1] + more)
     if t.kind == "bolt":
         id = t.new_id()
-        message = {"id": id, "comp": SOURCE, "stream": "default", "task": SOURCE_TASK, "tuple": t.world.tuples[0]}
+        message = tuple_message(id, t.world.tuples[0])
         t.will_finish(id)
         t.send(framed(storm_text(message)[:-1] + more))
         t.settle()

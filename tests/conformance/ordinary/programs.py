@@ -401,11 +401,11 @@ class DiesOnASecondAck(CountSpout):
         super().ack(message)
 
 
-class FindsTheLastIdOfTheLine(SplitBolt):
+class FindsTheFirstIdOfTheLine(SplitBolt):
     def decode(self, data):
         message = super().decode(data)
         if "tuple" in message:
-            message["id"] = re.findall(rb'"id\\?":\\?"([^"\\]*)', data)[-1].decode()
+            message["id"] = re.findall(rb'"id\\?":\\?"([^"\\]*)', data)[0].decode()
         return message
 
 
@@ -435,6 +435,99 @@ class RefusesToSayThatItFollowsTheContract(SilentBolt):
                 return
             self.send(command="log", msg=step[1])
         super().process(tup)
+
+
+class WaitsForATask(WaitingBolt):
+    """Takes an empty list of task ids for no answer."""
+
+    def came(self):
+        return super().read()
+
+    def process(self, tup):
+        for word in tup["tuple"][0].split():
+            self.send(command="emit", tuple=[word], anchors=[tup["id"]])
+            while not (isinstance(message := self.came(), list) and message):
+                if isinstance(message, dict) and message["stream"] == "__heartbeat":
+                    self.handle(message)
+                elif isinstance(message, dict):
+                    self.queue.append(message)
+        self.ack(tup)
+
+
+class Stack(deque):
+    popleft = deque.pop
+
+
+class NewestFirst(WaitingBolt):
+    def __init__(self):
+        super().__init__()
+        self.queue = Stack()
+
+
+class AnchorsItsFirstEmit(SplitBolt):
+    def process(self, tup):
+        anchors = [tup["id"]]
+        for word in tup["tuple"][0].split():
+            self.send(command="emit", tuple=[word], anchors=anchors)
+            anchors = []
+        self.ack(tup)
+
+
+class OverlooksNumbers(SplitBolt):
+    def process(self, tup):
+        try:
+            super().process(tup)
+        except (AttributeError, IndexError):
+            pass
+
+
+class TakesAnIdOfAValue(SplitBolt):
+    """Looks for the first id in the text of a message: Storm writes the values before the message's own."""
+
+    def decode(self, data):
+        message = super().decode(data)
+        if "tuple" in message:
+            message["id"] = re.findall(rb'"id":"([^"]*)', data)[0].decode()
+        return message
+
+    def process(self, tup):
+        tup["tuple"] = [str(tup["tuple"])]
+        super().process(tup)
+
+
+class ReadsTheFirst64KB(SplitBolt):
+    """Ignores the pieces of a longer line: the first has no id, which Storm writes last."""
+
+    def read(self):
+        while text := sys.stdin.buffer.readline(1 << 16):
+            if text.startswith(b"[") or b'"pidDir"' in text or (text.startswith(b"{") and b'"id":' in text):
+                return json.loads(text)
+        sys.exit(0)
+
+
+class ManyEmitsBolt(SplitBolt):
+    """Emits sixty tuples for each one."""
+
+    def process(self, tup):
+        for number in range(60):
+            self.send(command="emit", tuple=[number], anchors=[tup["id"]], need_task_ids=False)
+        self.ack(tup)
+
+
+class SameIdTwice(CountSpout):
+    def emit(self, id):
+        super().emit(id)
+        self.send(command="emit", tuple=["stop"], id=id, need_task_ids=False)
+
+
+class IgnoresASecondFail(CountSpout):
+    def fail(self, message):
+        number = self.pending.pop(message["id"], None)
+        if number is not None:
+            self.send(command="emit", tuple=[number], id=message["id"], need_task_ids=False)
+
+    def ack(self, message):
+        self.pending.pop(message["id"], None)
 
 
 class DiesOfAnEmptyMap(CountSpout):
