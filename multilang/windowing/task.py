@@ -403,9 +403,7 @@ class WindowTask:
             try:
                 pane.accumulator = add(pane.accumulator, tup)
             except Exception as error:
-                if self._restores:
-                    self._restore(pane)
-                raise self._refusal(error) from error
+                raise self._refusal(error, pane) from error
             pane.count += 1
             if holds:
                 pane.held.append(tup)
@@ -417,9 +415,7 @@ class WindowTask:
                 if not pane.count or type(after) is not type(before):
                     self._check_kind(key, slot, pane, after)
             except Exception as error:
-                if self._restores:
-                    self._restore(pane)
-                raise self._refusal(error) from error
+                raise self._refusal(error, pane) from error
             pane.accumulator = after
             pane.count += 1
             if holds:
@@ -444,16 +440,18 @@ class WindowTask:
 
         return put_more
 
-    def _restore(self, pane: Pane) -> None:
-        """Make a pane's accumulator anew from its tuples, since ``add`` may have changed it before it raised."""
-        tuples = pane.held if self._replays is None else self._replays.first_ones(pane.held)
-        accumulator = self._init()
-        for tup in tuples[len(tuples) - pane.count :]:
-            accumulator = self._add(accumulator, tup)
-        pane.accumulator = accumulator
+    def _refusal(self, error: Exception, pane: Pane | None = None) -> FailedException:
+        """Return the error for a tuple that the aggregate does not take, and undo what it may have changed.
 
-    def _refusal(self, error: Exception) -> FailedException:
-        """Return the error for a tuple that the aggregate does not take."""
+        Args:
+            error: The aggregate's error.
+            pane: The pane to which the tuple was added.
+        """
+        if pane is not None and self._restores:
+            tuples = pane.held if self._replays is None else self._replays.first_ones(pane.held)
+            pane.accumulator = self._init()
+            for tup in tuples[len(tuples) - pane.count :]:
+                pane.accumulator = self._add(pane.accumulator, tup)
         if isinstance(error, FailedException):
             return error
         return ReportedFailedException(
