@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -221,6 +222,8 @@ class _Run:
             cut = end in ("interrupted", "terminated") or (drained and end == "time")
             waiting_for = listed(last.waiting_for or ()) if cut else []
             seed = cluster.seed if cluster.mode == "simulated" else None
+        if run is not None:
+            last = _with_metrics_of(run.status(), last)  # tasks in processes report them at their end
         outcome = Outcome(
             last,
             cluster.mode,
@@ -283,6 +286,18 @@ def _served(run: _Run, port: int | None, progress: RunView) -> Iterator[None]:
         yield
     finally:
         endpoint.close()
+
+
+def _with_metrics_of(ended: RunStatus, status: RunStatus) -> RunStatus:
+    """Return a status with the components' own metrics of a later one."""
+    metrics = {each.id: each.metrics for component in ended.components for each in component.by_task}
+    return replace(
+        status,
+        components=tuple(
+            replace(component, by_task=tuple(replace(each, metrics=metrics[each.id]) for each in component.by_task))
+            for component in status.components
+        ),
+    )
 
 
 def _with_last_report(error: TaskStartError, run: LocalTopology | None) -> str:

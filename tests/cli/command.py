@@ -106,9 +106,9 @@ def _read(fd: int, texts: list[bytes], at: int) -> None:
         texts[at] = pipe.read()
 
 
-def figures(*arguments: object) -> dict[str, Any]:
+def figures(*arguments: object, **env: str) -> dict[str, Any]:
     """The JSON document of a run of one of the topologies beside this file; its status is in it."""
-    shown = multilang("run", *arguments, "--json")
+    shown = multilang("run", *arguments, "--json", **env)
     assert shown.stdout.startswith("{"), shown.stderr
     document: dict[str, Any] = json.loads(shown.stdout)
     assert document["status"] == shown.returncode

@@ -10,6 +10,7 @@ import pytest
 from multilang.cli.view import totals
 from multilang.engine.status import ComponentStatus, RunStatus
 from tests.cli.command import COMMAND, ROOT, figures, multilang, topology
+from tests.local import watched
 from tests.soak import EVERY_MODE, MOSTLY_IN_PROCESS
 
 
@@ -28,6 +29,14 @@ def test_a_run_in_which_everything_is_acked_exits_with_0(mode: str) -> None:
         "restarts": 0,
     }
     assert document["components"]["remainder"]["executed"] == 40
+
+
+@EVERY_MODE
+def test_a_short_run_has_the_components_own_metrics(mode: str, tmp_path) -> None:
+    document = figures("tests.local.watched:counting", "--mode", mode, MULTILANG_STATE_HOME=str(tmp_path))
+    own = {each["name"]: each["value"] for each in document["components"]["counting"]["by_task"][0]["metrics"]}
+    assert own["tuples"] == watched.TUPLES
+    assert own["sum"] == sum(range(watched.TUPLES))
 
 
 @MOSTLY_IN_PROCESS
