@@ -26,10 +26,8 @@ def store_url(conf: Mapping[str, Any], *settings: str) -> tuple[Any, str] | None
     """
     for setting in (*settings, STORE):
         if conf.get(setting) is not None:
-            found = conf[setting]
-            own = (
-                None if found == "memory:" else own_store(conf, setting)
-            )  # what ends with its task is a run's own anyway
+            found = conf[setting]  # "memory:" ends with its task, and so is a run's own anyway
+            own = None if found == "memory:" else own_store(conf, setting)
             return own or found, setting
     own = own_store(conf)
     if own is not None:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 FAILED, STATE, ROWS, OUTPUT, REPORT = range(5)  # in the order in which a worker reads them
 END = 1 << 30  # the level after the last
 LIMIT = 8192  # rows of a block: few enough to be held for each target, and enough to make the cost of a row small
-LIMIT_BYTES = (
-    4 << 20
-)  # about the length of a block of long rows, which is twice as long at most unless one row is longer
+LIMIT_BYTES = 4 << 20  # of a block of long rows, about; it is twice as long at most, unless one row is longer
 IN_MEMORY = 64 << 20  # bytes of blocks; more of them wait on disk
 
 
